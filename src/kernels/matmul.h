@@ -1,0 +1,56 @@
+// Matrix products. Every element of every result is one chain of fused multiply-adds in order of the summed index,
+//   c = fma(a[0], b[0], c0); c = fma(a[1], b[1], c); ...
+// in f32, whatever the number of rows, threads or blocks. So a row's result never depends on its batch, a gradient summed over
+// two microbatches equals the gradient of both at once, and a naive loop is a bit-exact twin on every instruction set with FMA.
+// With Precision::bf16 both factors are rounded to bf16 first (products are then exact in f32); on machines with native bf16 dot
+// products the chain runs over pairs instead, which changes bits between machines but nothing else above.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tensor/dtype.h"
+
+namespace ropd::kernels {
+
+enum class Precision { f32, bf16 };
+
+// A weight matrix W [N, K] as stored: row-major, one row per output. Not owned.
+struct WeightView {
+  const void* data = nullptr;
+  DType dtype = DType::f32;
+  int64_t rows = 0;     // N
+  int64_t columns = 0;  // K
+};
+
+// W rearranged into column panels for products with few rows (decoding). Owned; constant after pack().
+class PackedWeight {
+ public:
+  PackedWeight() = default;
+  // bf16 halves the memory to read; f32 keeps all bits.
+  static PackedWeight pack(const WeightView& weight, Precision precision);
+  int64_t rows() const { return rows_; }
+  int64_t columns() const { return columns_; }
+  Precision precision() const { return precision_; }
+  const void* panel(int64_t index) const;
+  size_t bytes() const { return storage_.size(); }
+
+ private:
+  std::vector<std::byte> storage_;
+  int64_t rows_ = 0, columns_ = 0;
+  Precision precision_ = Precision::f32;
+  int64_t panel_bytes_ = 0;
+};
+
+// y [M, N] = x [M, K] · Wᵀ. The two forms give the same bits.
+void matmul(std::span<float> y, std::span<const float> x, const WeightView& weight, Precision precision);
+void matmul(std::span<float> y, std::span<const float> x, const PackedWeight& weight);
+
+// Adds grad_y [M, N] · W to grad_x [M, K].
+void matmul_grad_x(std::span<float> grad_x, std::span<const float> grad_y, const WeightView& weight, Precision precision);
+
+// Adds grad_yᵀ · x to grad_weight [N, K].
+void matmul_grad_weight(std::span<float> grad_weight, std::span<const float> grad_y, std::span<const float> x,
+                        int64_t rows, int64_t columns, Precision precision);
+
+}  // namespace ropd::kernels
