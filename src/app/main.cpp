@@ -1,0 +1,92 @@
+// The program: global options, the subcommands, exit codes. 0 done, 1 failed (one line on stderr), 2 wrong
+// usage.
+#include <omp.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+
+#include "app/commands.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/progress.h"
+
+namespace ropd::app {
+
+bool wants_json(const CLI::App& app) {
+  const CLI::App* program = &app;
+  while (program->get_parent()) program = program->get_parent();
+  return program->get_option("--json")->count() > 0;
+}
+
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  ropd --version
+Every command explains itself: ropd COMMAND --help)";
+
+void add_commands(CLI::App&) {}
+
+void configure(CLI::App& app) {
+  app.name("ropd");
+  app.description("On-policy distillation of language models with replay curricula.");
+  app.footer(kExamples);
+  app.set_version_flag("--version", "ropd " ROPD_VERSION);
+  app.set_help_flag("-h,--help", "print this help and exit");
+  app.require_subcommand(1);
+  app.fallthrough();  // ropd inspect DIR --json is ropd --json inspect DIR
+  app.add_flag("--quiet", "no progress and no messages except warnings");
+  app.add_flag("--json", "results and progress as JSON lines");
+  app.add_option("--threads", "number of threads (default: all cores)")->check(CLI::Range(1, 4096));
+  // Runs after all options are read and before the command's own callback.
+  app.parse_complete_callback([&app] {
+    if (app.get_option("--quiet")->count() > 0) {
+      set_log_level(LogLevel::warnings);
+      set_progress_mode(ProgressMode::quiet);
+    } else if (wants_json(app)) {
+      set_progress_mode(ProgressMode::json);
+    }
+    if (app.get_option("--threads")->count() > 0) omp_set_num_threads(app.get_option("--threads")->as<int>());
+  });
+}
+
+int report_failure(const std::string& text) {
+  show_live_line("");
+  std::fprintf(stderr, "ropd: %s\n", text.c_str());
+  return 1;
+}
+
+int report_usage(const CLI::App& app, const CLI::ParseError& error) {
+  const auto chosen = app.get_subcommands();
+  const std::string command = chosen.empty() ? "ropd" : "ropd " + chosen.front()->get_name();
+  std::fprintf(stderr, "%s: %s (see %s --help)\n", command.c_str(), error.what(), command.c_str());
+  return 2;
+}
+
+int run(int argument_count, char** arguments) {
+  CLI::App app;
+  configure(app);
+  add_commands(app);
+  try {
+    app.parse(argument_count, arguments);
+    if (std::fflush(stdout) != 0) fail("stdout: cannot write the result (full disk or closed pipe?)");
+    return 0;
+  } catch (const CLI::Success& success) {
+    return app.exit(success);  // --help, --version
+  } catch (const CLI::ParseError& error) {
+    return report_usage(app, error);
+  } catch (const Error& error) {
+    return report_failure(error.what());
+  } catch (const std::bad_alloc&) {
+    return report_failure("out of memory (smaller batch, shorter responses or fewer threads need less)");
+  } catch (const std::exception& error) {
+    return report_failure(std::string("internal error: ") + error.what());
+  }
+}
+
+}  // namespace
+}  // namespace ropd::app
+
+int main(int argument_count, char** arguments) { return ropd::app::run(argument_count, arguments); }

@@ -1,0 +1,322 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <memory>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace ropd {
+namespace {
+
+constexpr size_t kBufferBytes = size_t{1} << 20;
+
+std::string reason(int error_number) { return std::generic_category().message(error_number); }
+
+// A descriptor that is closed at the end of the scope; for the short functions below.
+class Descriptor {
+ public:
+  Descriptor(const Path& path, int flags, const char* action)
+      : value_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
+    if (value_ < 0) fail(path.string(), ": cannot ", action, ": ", reason(errno));
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { ::close(value_); }
+  int get() const { return value_; }
+
+ private:
+  int value_;
+};
+
+struct stat status_of(int descriptor, const Path& path) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) fail(path.string(), ": cannot read its size: ", reason(errno));
+  return status;
+}
+
+void write_all(int descriptor, std::string_view bytes, const Path& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(path.string(), ": cannot write: ", reason(errno));
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+size_t read_some(int descriptor, char* buffer, size_t bytes, const Path& path) {
+  for (;;) {
+    const ssize_t got = ::read(descriptor, buffer, bytes);
+    if (got >= 0) return static_cast<size_t>(got);
+    if (errno != EINTR) fail(path.string(), ": cannot read: ", reason(errno));
+  }
+}
+
+Path folder_of(const Path& path) { return path.has_parent_path() ? path.parent_path() : Path("."); }
+
+// True for what must be written in place: renaming over /dev/null or a pipe would destroy it.
+bool is_special(const Path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return false;
+  if (S_ISDIR(status.st_mode)) fail(path.string(), ": is a folder, expected a file to write");
+  return !S_ISREG(status.st_mode);
+}
+
+}  // namespace
+
+MappedFile::MappedFile(const Path& path) : path_(path) {
+  const Descriptor descriptor(path, O_RDONLY, "open");
+  const auto status = status_of(descriptor.get(), path);
+  if (!S_ISREG(status.st_mode)) fail(path.string(), ": not a regular file");
+  size_ = static_cast<size_t>(status.st_size);
+  if (size_ == 0) return;  // an empty file cannot be mapped
+  void* address = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
+  if (address == MAP_FAILED) fail(path.string(), ": cannot map ", size_, " bytes: ", reason(errno));
+  data_ = static_cast<const std::byte*>(address);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+std::string read_file(const Path& path, uint64_t max_bytes) {
+  const Descriptor descriptor(path, O_RDONLY, "open");
+  const auto status = status_of(descriptor.get(), path);
+  if (S_ISDIR(status.st_mode)) fail(path.string(), ": is a folder, expected a file");
+  if (static_cast<uint64_t>(status.st_size) > max_bytes) {
+    fail(path.string(), ": has ", status.st_size, " bytes, at most ", max_bytes, " are expected here");
+  }
+  std::string content;
+  content.reserve(static_cast<size_t>(status.st_size));
+  std::vector<char> buffer(1 << 16);
+  // Pipes and /proc files report no size, so the bound is checked again while reading.
+  while (const size_t got = read_some(descriptor.get(), buffer.data(), buffer.size(), path)) {
+    if (content.size() + got > max_bytes) fail(path.string(), ": more than ", max_bytes, " bytes");
+    content.append(buffer.data(), got);
+  }
+  return content;
+}
+
+AtomicFile::AtomicFile(Path path) : path_(std::move(path)) {
+  if (path_.filename().empty()) fail("'", path_.string(), "': not the name of a file");
+  if (is_special(path_)) {
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    if (descriptor_ < 0) fail(path_.string(), ": cannot open for writing: ", reason(errno));
+    return;
+  }
+  static std::atomic<uint64_t> next_number{0};  // two threads may write beside the same place
+  temporary_ = path_;
+  temporary_ += ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(next_number++);
+  ::unlink(temporary_.c_str());  // left by a killed process that had the same id
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail(path_.string(), ": cannot create ", temporary_.string(), ": ", reason(errno));
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  write(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+void AtomicFile::write(std::string_view text) {
+  if (buffer_.size() + text.size() > kBufferBytes) flush();
+  if (text.size() >= kBufferBytes) {
+    write_all(descriptor_, text, path_);
+  } else {
+    buffer_.append(text);
+  }
+}
+
+void AtomicFile::flush() {
+  write_all(descriptor_, buffer_, path_);
+  buffer_.clear();
+}
+
+void AtomicFile::commit() {
+  flush();
+  const bool is_regular = !temporary_.empty();
+  if (is_regular && ::fsync(descriptor_) != 0) fail(path_.string(), ": cannot make durable: ", reason(errno));
+  // Network file systems report a full disk only here.
+  const int closed = ::close(std::exchange(descriptor_, -1));
+  const int close_error = errno;
+  if (!is_regular) return;
+  if (closed != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int error_number = closed != 0 ? close_error : errno;
+    ::unlink(temporary_.c_str());
+    fail(path_.string(), ": cannot put the new file in place: ", reason(error_number));
+  }
+  sync_directory(folder_of(path_));
+}
+
+void write_file_atomically(const Path& path, std::string_view content) {
+  AtomicFile file(path);
+  file.write(content);
+  file.commit();
+}
+
+AppendFile::AppendFile(Path path) : path_(std::move(path)) {
+  const bool is_new = !std::filesystem::exists(path_);
+  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail(path_.string(), ": cannot open for appending: ", reason(errno));
+  size_ = static_cast<uint64_t>(status_of(descriptor_, path_).st_size);
+  // Backwards to the last newline: what follows it is a line that a crash cut short.
+  std::vector<char> block(1 << 16);
+  uint64_t end = size_;
+  bool found = false;
+  while (end > 0 && !found) {
+    const uint64_t begin = end > block.size() ? end - block.size() : 0;
+    const ssize_t got =
+        ::pread(descriptor_, block.data(), static_cast<size_t>(end - begin), static_cast<off_t>(begin));
+    if (got != static_cast<ssize_t>(end - begin)) {
+      const int error_number = got < 0 ? errno : EIO;
+      ::close(descriptor_);
+      fail(path_.string(), ": cannot read its end: ", reason(error_number));
+    }
+    const auto newline = std::string_view(block.data(), static_cast<size_t>(got)).rfind('\n');
+    found = newline != std::string_view::npos;
+    end = found ? begin + newline + 1 : begin;
+  }
+  if (end < size_ && ::ftruncate(descriptor_, static_cast<off_t>(end)) != 0) {
+    const int error_number = errno;
+    ::close(descriptor_);
+    fail(path_.string(), ": cannot cut off its torn last line: ", reason(error_number));
+  }
+  size_ = end;
+  if (is_new) sync_directory(folder_of(path_));
+}
+
+AppendFile::AppendFile(AppendFile&& other) noexcept
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_) {}
+
+AppendFile::~AppendFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void AppendFile::append(std::string_view line_without_newline) {
+  append_unsynced(line_without_newline);
+  sync();
+}
+
+void AppendFile::append_unsynced(std::string_view line_without_newline) {
+  std::string line(line_without_newline);
+  line += '\n';
+  try {
+    write_all(descriptor_, line, path_);
+  } catch (const Error&) {
+    // Part of the line may be in the file (full disk): take it back, so that the file still ends with a whole
+    // line.
+    [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, static_cast<off_t>(size_));
+    throw;
+  }
+  size_ += line.size();
+}
+
+void AppendFile::sync() {
+  if (::fdatasync(descriptor_) != 0) fail(path_.string(), ": cannot make durable: ", reason(errno));
+}
+
+void truncate_file(const Path& path, uint64_t size) {
+  const Descriptor descriptor(path, O_WRONLY, "open for cutting");
+  const auto status = status_of(descriptor.get(), path);
+  if (static_cast<uint64_t>(status.st_size) < size) {
+    fail(path.string(), ": has ", status.st_size, " bytes, cannot be cut to ", size);
+  }
+  if (::ftruncate(descriptor.get(), static_cast<off_t>(size)) != 0 || ::fsync(descriptor.get()) != 0) {
+    fail(path.string(), ": cannot cut to ", size, " bytes: ", reason(errno));
+  }
+}
+
+void sync_directory(const Path& directory) {
+  const Descriptor descriptor(directory, O_RDONLY | O_DIRECTORY, "open the folder");
+  // EINVAL: a file system without this notion (some network mounts) has nothing to flush.
+  if (::fsync(descriptor.get()) != 0 && errno != EINVAL) {
+    fail(directory.string(), ": cannot make the folder durable: ", reason(errno));
+  }
+}
+
+void sync_file(const Path& path) {
+  const Descriptor descriptor(path, O_RDONLY, "open");
+  if (::fsync(descriptor.get()) != 0) fail(path.string(), ": cannot make durable: ", reason(errno));
+}
+
+uint64_t free_disk_bytes(const Path& directory) {
+  struct statvfs status {};
+  if (::statvfs(directory.c_str(), &status) != 0) {
+    fail(directory.string(), ": cannot read the free disk space: ", reason(errno));
+  }
+  return uint64_t{status.f_bavail} * status.f_frsize;
+}
+
+namespace {
+
+class Sha256 {
+ public:
+  Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
+    EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr);
+  }
+  void add(const void* bytes, size_t count) { EVP_DigestUpdate(context_.get(), bytes, count); }
+  std::string hexadecimal() {
+    std::array<unsigned char, 32> digest{};
+    EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr);
+    std::string text;
+    for (const unsigned char byte : digest) {
+      text += "0123456789abcdef"[byte >> 4];
+      text += "0123456789abcdef"[byte & 15];
+    }
+    return text;
+  }
+
+ private:
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
+};
+
+}  // namespace
+
+std::string sha256(std::span<const std::byte> bytes) {
+  Sha256 digest;
+  digest.add(bytes.data(), bytes.size());
+  return digest.hexadecimal();
+}
+
+std::string sha256(std::string_view text) {
+  return sha256(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+std::string sha256_file(const Path& path) {
+  const Descriptor descriptor(path, O_RDONLY, "open");
+  Sha256 digest;
+  std::vector<char> buffer(kBufferBytes);
+  while (const size_t got = read_some(descriptor.get(), buffer.data(), buffer.size(), path)) {
+    digest.add(buffer.data(), got);
+  }
+  return digest.hexadecimal();
+}
+
+}  // namespace ropd

@@ -1,0 +1,197 @@
+#include "base/file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "base/error.h"
+#include "support/test_data.h"
+
+namespace ropd {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+size_t num_entries(const Path& directory) {
+  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(directory), {}));
+}
+
+TEST(MappedFile, ShowsTheBytesAndMoves) {
+  const test::TemporaryDirectory directory;
+  write_file_atomically(directory / "a", "hello");
+  MappedFile first(directory / "a");
+  MappedFile second = std::move(first);
+  EXPECT_EQ(second.text(), "hello");
+  EXPECT_EQ(first.bytes().size(), 0u);
+  first = std::move(second);
+  EXPECT_EQ(first.text(), "hello");
+}
+
+TEST(MappedFile, EmptyFileHasNoBytes) {
+  const test::TemporaryDirectory directory;
+  write_file_atomically(directory / "a", "");
+  EXPECT_EQ(MappedFile(directory / "a").bytes().size(), 0u);
+}
+
+TEST(MappedFile, NamesTheMissingFile) {
+  EXPECT_EQ(error_of([] { MappedFile("/nowhere/x"); }), "/nowhere/x: cannot open: No such file or directory");
+  EXPECT_THAT(error_of([] { MappedFile("/"); }), HasSubstr("not a regular file"));
+}
+
+TEST(ReadFile, RefusesMoreThanTheBound) {
+  const test::TemporaryDirectory directory;
+  write_file_atomically(directory / "a", "12345");
+  EXPECT_EQ(read_file(directory / "a", 5), "12345");
+  EXPECT_THAT(error_of([&] { read_file(directory / "a", 4); }), HasSubstr("has 5 bytes, at most 4"));
+  EXPECT_THAT(error_of([] { read_file("/dev/zero", 100); }), HasSubstr("more than 100"));
+}
+
+TEST(AtomicFile, ReplacesTheOldFileOnlyAtCommit) {
+  const test::TemporaryDirectory directory;
+  write_file_atomically(directory / "a", "old");
+  AtomicFile file(directory / "a");
+  file.write("new");
+  EXPECT_EQ(read_file(directory / "a"), "old");
+  file.commit();
+  EXPECT_EQ(read_file(directory / "a"), "new");
+  EXPECT_EQ(num_entries(directory.path()), 1u);
+}
+
+TEST(AtomicFile, LeavesNothingWithoutCommit) {
+  const test::TemporaryDirectory directory;
+  { AtomicFile(directory / "a").write("half"); }
+  EXPECT_EQ(num_entries(directory.path()), 0u);
+}
+
+TEST(AtomicFile, WritesMoreThanItsBufferInOrder) {
+  const test::TemporaryDirectory directory;
+  std::string expected;
+  AtomicFile file(directory / "a");
+  for (int i = 0; i < 5; ++i) {
+    const std::string small(300000, static_cast<char>('a' + i)), large(1500000, static_cast<char>('A' + i));
+    file.write(small);
+    file.write(large);
+    expected += small + large;
+  }
+  file.commit();
+  EXPECT_TRUE(read_file(directory / "a") == expected);
+}
+
+TEST(AtomicFile, WritesDevicesInPlaceInsteadOfReplacingThem) {
+  write_file_atomically("/dev/null", "text");
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST(AtomicFile, ReportsAFullDeviceWithThePath) {
+  EXPECT_EQ(error_of([] { write_file_atomically("/dev/full", "text"); }),
+            "/dev/full: cannot write: No space left on device");
+}
+
+TEST(AtomicFile, KeepsTheOldFileWhenTheNewOneDoesNotFit) {
+  const test::TemporaryDirectory directory;
+  write_file_atomically(directory / "a", "old");
+  rlimit limit{};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  const rlimit small{4096, limit.rlim_max};
+  const auto handler = signal(SIGXFSZ, SIG_IGN);  // the write then fails with EFBIG
+  setrlimit(RLIMIT_FSIZE, &small);
+  const auto text = error_of([&] { write_file_atomically(directory / "a", std::string(10000, 'x')); });
+  setrlimit(RLIMIT_FSIZE, &limit);
+  signal(SIGXFSZ, handler);
+  EXPECT_THAT(text, AllOf(HasSubstr((directory / "a").string()), HasSubstr("cannot write: File too large")));
+  EXPECT_EQ(read_file(directory / "a"), "old");
+  EXPECT_EQ(num_entries(directory.path()), 1u);
+}
+
+TEST(AtomicFile, NamesAMissingFolderAndAFolderInItsPlace) {
+  const test::TemporaryDirectory directory;
+  EXPECT_THAT(error_of([&] { AtomicFile(directory / "no/a"); }), HasSubstr("No such file or directory"));
+  EXPECT_THAT(error_of([&] { AtomicFile(directory.path()); }), HasSubstr("is a folder"));
+}
+
+TEST(AppendFile, KeepsWhatIsThereAndAddsLines) {
+  const test::TemporaryDirectory directory;
+  { AppendFile(directory / "a").append("one"); }
+  AppendFile file(directory / "a");
+  EXPECT_EQ(file.size(), 4u);
+  AppendFile moved = std::move(file);
+  moved.append_unsynced("two");
+  moved.sync();
+  EXPECT_EQ(read_file(directory / "a"), "one\ntwo\n");
+  EXPECT_EQ(moved.size(), 8u);
+}
+
+TEST(AppendFile, CutsOffATornLastLine) {
+  const test::TemporaryDirectory directory;
+  write_file_atomically(directory / "a", "one\ntw");
+  AppendFile(directory / "a").append("three");
+  EXPECT_EQ(read_file(directory / "a"), "one\nthree\n");
+  write_file_atomically(directory / "b", std::string(200000, 'x'));
+  EXPECT_EQ(AppendFile(directory / "b").size(), 0u);
+  write_file_atomically(directory / "c", "one\n" + std::string(200000, 'x'));
+  EXPECT_EQ(AppendFile(directory / "c").size(), 4u);
+}
+
+TEST(AppendFile, TakesBackALineThatDoesNotFit) {
+  const test::TemporaryDirectory directory;
+  AppendFile file(directory / "a");
+  file.append("one");
+  rlimit limit{};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  const rlimit small{100, limit.rlim_max};
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  const auto text = error_of([&] { file.append(std::string(1000, 'x')); });
+  setrlimit(RLIMIT_FSIZE, &limit);
+  signal(SIGXFSZ, handler);
+  EXPECT_THAT(text, HasSubstr("File too large"));
+  file.append("two");
+  EXPECT_EQ(read_file(directory / "a"), "one\ntwo\n");
+}
+
+TEST(TruncateFile, CutsButNeverExtends) {
+  const test::TemporaryDirectory directory;
+  write_file_atomically(directory / "a", "12345");
+  truncate_file(directory / "a", 3);
+  EXPECT_EQ(read_file(directory / "a"), "123");
+  EXPECT_THAT(error_of([&] { truncate_file(directory / "a", 4); }),
+              HasSubstr("has 3 bytes, cannot be cut to 4"));
+}
+
+TEST(Sync, AcceptsWhatExistsAndNamesWhatDoesNot) {
+  const test::TemporaryDirectory directory;
+  write_file_atomically(directory / "a", "x");
+  sync_file(directory / "a");
+  sync_directory(directory.path());
+  EXPECT_THAT(error_of([&] { sync_file(directory / "b"); }), HasSubstr("/b: cannot open"));
+  EXPECT_THAT(error_of([&] { sync_directory(directory / "b"); }), HasSubstr("/b: cannot open the folder"));
+}
+
+TEST(FreeDiskBytes, IsPositiveHere) { EXPECT_GT(free_disk_bytes("/tmp"), 0u); }
+
+TEST(Sha256, GivesTheKnownAnswers) {
+  EXPECT_EQ(sha256(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  const test::TemporaryDirectory directory;
+  const std::string million(1000000, 'a');
+  write_file_atomically(directory / "a", million + million);
+  EXPECT_EQ(sha256_file(directory / "a"), sha256(million + million));
+  EXPECT_EQ(sha256(million), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+}  // namespace
+}  // namespace ropd
