@@ -1,0 +1,19 @@
+// RMS normalisation and its gradient.
+//   y[t] = weight * x[t] / sqrt(mean(x[t]^2) + eps)
+// Rows are independent, so splitting a batch never changes a result. A row is a token (D = width) or one head
+// of a token (D = head size). The mean uses 16 partial sums whatever the vector width of the machine.
+#pragma once
+#include <span>
+
+namespace ropd::kernels {
+
+// Writes y [T, D] and inv_rms [T]; the gradient needs inv_rms. y may be x.
+void rms_norm(std::span<float> y, std::span<float> inv_rms, std::span<const float> x,
+              std::span<const float> weight, float eps);
+
+// Adds to grad_x [T, D] and grad_weight [D] (tokens in order); never overwrites them. grad_weight may be
+// empty: not wanted.
+void rms_norm_grad(std::span<float> grad_x, std::span<float> grad_weight, std::span<const float> grad_y,
+                   std::span<const float> x, std::span<const float> inv_rms, std::span<const float> weight);
+
+}  // namespace ropd::kernels
