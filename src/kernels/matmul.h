@@ -1,10 +1,13 @@
-// Matrix products. Every element of every result is one chain of fused multiply-adds in order of the summed index,
+// Matrix products. Every element of every result is one chain of fused multiply-adds in order of the summed
+// index,
 //   c = fma(a[0], b[0], c0); c = fma(a[1], b[1], c); ...
-// in f32, whatever the number of rows, threads or blocks. So a row's result never depends on its batch, a gradient summed over
-// two microbatches equals the gradient of both at once, and a naive loop is a bit-exact twin on every instruction set with FMA.
-// With Precision::bf16 both factors are rounded to bf16 first (products are then exact in f32); on machines with native bf16 dot
-// products the chain runs over pairs instead, which changes bits between machines but nothing else above.
+// in f32, whatever the number of rows, threads or blocks. So a row's result never depends on its batch, a
+// gradient summed over two microbatches equals the gradient of both at once, and a naive loop is a bit-exact
+// twin on every instruction set with FMA. With Precision::bf16 both factors are rounded to bf16 first
+// (products are then exact in f32); on machines with native bf16 dot products the chain runs over pairs
+// instead, which changes bits between machines but nothing else above.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -32,7 +35,8 @@ class PackedWeight {
   int64_t rows() const { return rows_; }
   int64_t columns() const { return columns_; }
   Precision precision() const { return precision_; }
-  const void* panel(int64_t index) const;
+  int64_t panel_bytes() const { return panel_bytes_; }
+  const void* panel(int64_t index) const { return storage_.data() + index * panel_bytes_; }
   size_t bytes() const { return storage_.size(); }
 
  private:
@@ -47,7 +51,8 @@ void matmul(std::span<float> y, std::span<const float> x, const WeightView& weig
 void matmul(std::span<float> y, std::span<const float> x, const PackedWeight& weight);
 
 // Adds grad_y [M, N] · W to grad_x [M, K].
-void matmul_grad_x(std::span<float> grad_x, std::span<const float> grad_y, const WeightView& weight, Precision precision);
+void matmul_grad_x(std::span<float> grad_x, std::span<const float> grad_y, const WeightView& weight,
+                   Precision precision);
 
 // Adds grad_yᵀ · x to grad_weight [N, K].
 void matmul_grad_weight(std::span<float> grad_weight, std::span<const float> grad_y, std::span<const float> x,

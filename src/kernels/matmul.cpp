@@ -1,0 +1,119 @@
+#include "kernels/matmul.h"
+
+#include <cassert>
+
+#include "kernels/product.h"
+
+namespace ropd::kernels {
+namespace {
+
+// Native bf16 dot products where the machine has them; the portable kernels everywhere else and for f32.
+bool is_native(Precision precision) { return precision == Precision::bf16 && has_native_bf16(); }
+
+void run(const Product& product, Precision precision) {
+  if (is_native(precision))
+    native_bf16_product(product);
+  else
+    portable_product(product);
+}
+
+Product weight_product(const WeightView& weight, Precision precision) {
+  Product product;
+  product.n = weight.rows;
+  product.k = weight.columns;
+  product.round_to_bf16 = precision == Precision::bf16;
+  product.b = weight.data;
+  product.b_dtype = weight.dtype;
+  product.b_row_stride = 1;  // B = Wᵀ
+  product.b_column_stride = weight.columns;
+  return product;
+}
+
+}  // namespace
+
+PackedWeight PackedWeight::pack(const WeightView& weight, Precision precision) {
+  const Product product = weight_product(weight, precision);
+  const PanelLayout layout = is_native(precision) ? native_bf16_layout() : portable_layout();
+  const int64_t panels = (weight.rows + layout.columns - 1) / layout.columns;
+  const int64_t depth = (weight.columns + layout.depth_unit - 1) / layout.depth_unit * layout.depth_unit;
+  PackedWeight packed;
+  packed.rows_ = weight.rows;
+  packed.columns_ = weight.columns;
+  packed.precision_ = precision;
+  packed.panel_bytes_ = layout.columns * depth * (precision == Precision::bf16 ? 2 : 4);
+  packed.storage_.resize(static_cast<size_t>(panels * packed.panel_bytes_));
+  if (is_native(precision))
+    native_bf16_pack(packed.storage_.data(), product);
+  else
+    portable_pack(packed.storage_.data(), product);
+  return packed;
+}
+
+void matmul(std::span<float> y, std::span<const float> x, const WeightView& weight, Precision precision) {
+  Product product = weight_product(weight, precision);
+  product.m = static_cast<int64_t>(x.size()) / weight.columns;
+  assert(static_cast<int64_t>(x.size()) == product.m * product.k &&
+         static_cast<int64_t>(y.size()) == product.m * product.n);
+  product.a = x.data();
+  product.a_row_stride = product.k;
+  product.c = y.data();
+  run(product, precision);
+}
+
+void matmul(std::span<float> y, std::span<const float> x, const PackedWeight& weight) {
+  Product product;
+  product.n = weight.rows();
+  product.k = weight.columns();
+  product.m = static_cast<int64_t>(x.size()) / weight.columns();
+  assert(static_cast<int64_t>(x.size()) == product.m * product.k &&
+         static_cast<int64_t>(y.size()) == product.m * product.n);
+  product.round_to_bf16 = weight.precision() == Precision::bf16;
+  product.a = x.data();
+  product.a_row_stride = product.k;
+  product.c = y.data();
+  product.panels = static_cast<const std::byte*>(weight.panel(0));
+  product.panel_bytes = weight.panel_bytes();
+  run(product, weight.precision());
+}
+
+void matmul_grad_x(std::span<float> grad_x, std::span<const float> grad_y, const WeightView& weight,
+                   Precision precision) {
+  Product product;
+  product.n = weight.columns;
+  product.k = weight.rows;
+  product.m = static_cast<int64_t>(grad_y.size()) / weight.rows;
+  assert(static_cast<int64_t>(grad_y.size()) == product.m * product.k);
+  assert(static_cast<int64_t>(grad_x.size()) == product.m * product.n);
+  product.add = true;
+  product.round_to_bf16 = precision == Precision::bf16;
+  product.a = grad_y.data();
+  product.a_row_stride = product.k;
+  product.b = weight.data;
+  product.b_dtype = weight.dtype;
+  product.b_row_stride = weight.columns;
+  product.b_column_stride = 1;
+  product.c = grad_x.data();
+  run(product, precision);
+}
+
+void matmul_grad_weight(std::span<float> grad_weight, std::span<const float> grad_y, std::span<const float> x,
+                        int64_t rows, int64_t columns, Precision precision) {
+  Product product;
+  product.m = rows;
+  product.n = columns;
+  product.k = static_cast<int64_t>(x.size()) / columns;
+  assert(static_cast<int64_t>(grad_y.size()) == product.k * rows &&
+         static_cast<int64_t>(grad_weight.size()) == rows * columns);
+  product.add = true;
+  product.round_to_bf16 = precision == Precision::bf16;
+  product.a = grad_y.data();  // A = grad_yᵀ
+  product.a_row_stride = 1;
+  product.a_column_stride = rows;
+  product.b = x.data();
+  product.b_row_stride = columns;
+  product.b_column_stride = 1;
+  product.c = grad_weight.data();
+  run(product, precision);
+}
+
+}  // namespace ropd::kernels

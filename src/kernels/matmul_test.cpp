@@ -1,0 +1,166 @@
+#include "kernels/matmul.h"
+
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <cmath>
+#include <vector>
+
+#include "kernels/product.h"
+
+namespace ropd::kernels {
+namespace {
+
+std::vector<float> numbers(size_t count, uint32_t seed) {
+  std::vector<float> values(count);
+  uint32_t state = seed * 2654435761u + 12345u;
+  for (float& value : values) {
+    state = state * 1664525u + 1013904223u;
+    value = static_cast<float>(static_cast<int32_t>(state >> 8) - (1 << 23)) / (1 << 23);
+  }
+  return values;
+}
+
+float rounded(float value, Precision precision) {
+  return precision == Precision::bf16 ? bf16_to_float(float_to_bf16(value)) : value;
+}
+
+// The contract of matmul.h, word for word.
+std::vector<float> naive(const std::vector<float>& x, const std::vector<float>& w, int64_t m, int64_t n,
+                         int64_t k, Precision precision) {
+  std::vector<float> y(static_cast<size_t>(m * n));
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      float sum = 0;
+      for (int64_t d = 0; d < k; ++d)
+        sum = std::fma(rounded(x[i * k + d], precision), rounded(w[j * k + d], precision), sum);
+      y[i * n + j] = sum;
+    }
+  return y;
+}
+
+WeightView view(const std::vector<float>& w, int64_t n, int64_t k) { return {w.data(), DType::f32, n, k}; }
+
+// Chains over pairs (native bf16) differ from chains over single products by rounding only.
+void expect_product(const std::vector<float>& got, const std::vector<float>& want, Precision precision) {
+  ASSERT_EQ(got.size(), want.size());
+  const bool is_exact = precision == Precision::f32 || !has_native_bf16();
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (is_exact)
+      ASSERT_EQ(got[i], want[i]) << "element " << i;
+    else
+      ASSERT_NEAR(got[i], want[i], 1e-3) << "element " << i;
+  }
+}
+
+struct Shape {
+  int64_t m, n, k;
+};
+const Shape kShapes[] = {{1, 1, 1},     {1, 7, 3},     {2, 33, 17},   {3, 70, 300},
+                         {4, 16, 256},  {5, 100, 257}, {6, 64, 64},   {7, 129, 31},
+                         {13, 200, 96}, {150, 48, 96}, {31, 26, 513}, {1, 513, 700}};
+
+TEST(Matmul, EqualsItsNaiveLoopBitForBit) {
+  for (const auto precision : {Precision::f32, Precision::bf16})
+    for (const auto& [m, n, k] : kShapes) {
+      const auto x = numbers(m * k, 1), w = numbers(n * k, 2);
+      std::vector<float> y(m * n, 7.0f);
+      matmul(y, x, view(w, n, k), precision);
+      expect_product(y, naive(x, w, m, n, k, precision), precision);
+    }
+}
+
+TEST(Matmul, PackedWeightsGiveTheSameBits) {
+  for (const auto precision : {Precision::f32, Precision::bf16})
+    for (const auto& [m, n, k] : kShapes) {
+      const auto x = numbers(m * k, 3), w = numbers(n * k, 4);
+      std::vector<float> plain(m * n), packed(m * n, 5.0f);
+      matmul(plain, x, view(w, n, k), precision);
+      matmul(packed, x, PackedWeight::pack(view(w, n, k), precision));
+      EXPECT_EQ(plain, packed) << m << "x" << n << "x" << k;
+    }
+}
+
+TEST(Matmul, StoredBf16WeightsEqualTheirFloatValues) {
+  const int64_t m = 9, n = 50, k = 130;
+  const auto x = numbers(m * k, 5), w = numbers(n * k, 6);
+  std::vector<Bf16> stored(w.size());
+  std::vector<float> widened(w.size());
+  for (size_t i = 0; i < w.size(); ++i) widened[i] = bf16_to_float(stored[i] = float_to_bf16(w[i]));
+  for (const auto precision : {Precision::f32, Precision::bf16}) {
+    std::vector<float> from_float(m * n), from_bf16(m * n);
+    matmul(from_float, x, view(widened, n, k), precision);
+    matmul(from_bf16, x, {stored.data(), DType::bf16, n, k}, precision);
+    EXPECT_EQ(from_float, from_bf16);
+  }
+}
+
+TEST(Matmul, RowsDoNotDependOnTheirBatchOrThreads) {
+  const int64_t m = 64, n = 300, k = 520;
+  const auto x = numbers(m * k, 7), w = numbers(n * k, 8);
+  for (const auto precision : {Precision::f32, Precision::bf16}) {
+    std::vector<float> together(m * n);
+    matmul(together, x, view(w, n, k), precision);
+    for (const int threads : {1, 2, 3}) {
+      const int before = omp_get_max_threads();
+      omp_set_num_threads(threads);
+      for (const int64_t batch : {1, 2, 3, 5, 17, 64}) {
+        std::vector<float> parts(m * n);
+        for (int64_t row = 0; row < m; row += batch) {
+          const int64_t rows = std::min(batch, m - row);
+          matmul(std::span(parts).subspan(row * n, rows * n), std::span(x).subspan(row * k, rows * k),
+                 view(w, n, k), precision);
+        }
+        EXPECT_EQ(together, parts) << threads << " threads, " << batch << " rows at a time";
+      }
+      omp_set_num_threads(before);
+    }
+  }
+}
+
+TEST(MatmulGradX, EqualsItsNaiveLoopAndAdds) {
+  for (const auto precision : {Precision::f32, Precision::bf16})
+    for (const auto& [m, n, k] : kShapes) {
+      const auto grad_y = numbers(m * n, 9), w = numbers(n * k, 10), begin = numbers(m * k, 11);
+      auto grad_x = begin, want = begin;
+      matmul_grad_x(grad_x, grad_y, view(w, n, k), precision);
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t d = 0; d < k; ++d)
+          for (int64_t j = 0; j < n; ++j)
+            want[i * k + d] = std::fma(rounded(grad_y[i * n + j], precision),
+                                       rounded(w[j * k + d], precision), want[i * k + d]);
+      expect_product(grad_x, want, precision);
+    }
+}
+
+TEST(MatmulGradWeight, EqualsItsNaiveLoopAndAdds) {
+  for (const auto precision : {Precision::f32, Precision::bf16})
+    for (const auto& [m, n, k] : kShapes) {
+      const auto grad_y = numbers(m * n, 12), x = numbers(m * k, 13), begin = numbers(n * k, 14);
+      auto grad_weight = begin, want = begin;
+      matmul_grad_weight(grad_weight, grad_y, x, n, k, precision);
+      for (int64_t j = 0; j < n; ++j)
+        for (int64_t d = 0; d < k; ++d)
+          for (int64_t i = 0; i < m; ++i)
+            want[j * k + d] = std::fma(rounded(grad_y[i * n + j], precision),
+                                       rounded(x[i * k + d], precision), want[j * k + d]);
+      expect_product(grad_weight, want, precision);
+    }
+}
+
+TEST(MatmulGradWeight, TwoMicrobatchesEqualOne) {
+  const int64_t m = 300, n = 40, k = 70, first = 130;
+  const auto grad_y = numbers(m * n, 15), x = numbers(m * k, 16);
+  for (const auto precision : {Precision::f32, Precision::bf16}) {
+    std::vector<float> once(n * k), twice(n * k);
+    matmul_grad_weight(once, grad_y, x, n, k, precision);
+    matmul_grad_weight(twice, std::span(grad_y).first(first * n), std::span(x).first(first * k), n, k,
+                       precision);
+    matmul_grad_weight(twice, std::span(grad_y).subspan(first * n), std::span(x).subspan(first * k), n, k,
+                       precision);
+    EXPECT_EQ(once, twice);
+  }
+}
+
+}  // namespace
+}  // namespace ropd::kernels

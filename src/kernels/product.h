@@ -1,0 +1,43 @@
+// A matrix product as the block driver sees it: C [M, N] (+)= A [M, K] · B [K, N] with strides, so that the
+// three products of training are one. Internal to kernels/.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace ropd::kernels {
+
+struct Product {
+  float* c = nullptr;  // [M, N] row-major
+  int64_t m = 0, n = 0, k = 0;
+  bool add = false;            // continue the chains from C instead of from zero
+  bool round_to_bf16 = false;  // both factors, before multiplying
+  const float* a = nullptr;    // a[row * a_row_stride + column * a_column_stride]
+  int64_t a_row_stride = 0, a_column_stride = 1;
+  const void* b = nullptr;  // as stored, likewise; or:
+  DType b_dtype = DType::f32;
+  int64_t b_row_stride = 0, b_column_stride = 1;
+  const std::byte* panels = nullptr;  // B packed by PackedWeight (in bf16 when round_to_bf16)
+  int64_t panel_bytes = 0;
+};
+
+// The instruction sets differ in how B is best laid out; a PackedWeight is made for the one it runs on.
+struct PanelLayout {
+  int64_t columns = 0;     // of B in one panel
+  int64_t depth_unit = 1;  // rows of B come in groups of this many (2 for native bf16 dot products)
+};
+
+// The portable kernels (f32 arithmetic), compiled for several instruction sets and chosen at run time.
+PanelLayout portable_layout();
+void portable_product(const Product& product);
+void portable_pack(std::byte* panels,
+                   const Product& product);  // every panel of product.b, as round_to_bf16 says
+
+// Native bf16 dot products (AVX-512 BF16): twice the arithmetic of f32.
+bool has_native_bf16();
+PanelLayout native_bf16_layout();
+void native_bf16_product(const Product& product);
+void native_bf16_pack(std::byte* panels, const Product& product);
+
+}  // namespace ropd::kernels

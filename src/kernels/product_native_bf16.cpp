@@ -1,0 +1,149 @@
+// bf16 dot products of AVX-512 BF16: one instruction adds two products a lane. Only the code between the two
+// attribute lines is compiled for that instruction set (not the headers above it, whose inline functions the
+// whole program shares), and it is called only where has_native_bf16() says so.
+#include "kernels/product.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#if defined(__x86_64__)
+#include <hwy/base.h>
+#include <immintrin.h>
+
+HWY_PUSH_ATTRIBUTES("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")
+namespace ropd::kernels {
+namespace native {
+
+#include "kernels/product_blocks.h"
+
+struct NativeKernel {
+  using AElement = Bf16;
+  static constexpr int64_t kRows = 12;
+  static constexpr int64_t kPanel = 32;
+  static constexpr int64_t kUnit = 2;
+
+  static void pack_a(Bf16* to, const Product& p, int64_t row, int64_t rows, int64_t depth0, int64_t depth) {
+    const float* from = p.a + row * p.a_row_stride + depth0 * p.a_column_stride;
+    for (int64_t k = 0; k < depth; k += 2)
+      for (int64_t r = 0; r < rows; ++r) {
+        const float* at = from + r * p.a_row_stride + k * p.a_column_stride;
+        to[k * rows + 2 * r] = float_to_bf16(at[0]);
+        to[k * rows + 2 * r + 1] = k + 1 < depth ? float_to_bf16(at[p.a_column_stride]) : Bf16{0};
+      }
+  }
+
+  static Bf16 stored(const Product& p, int64_t index) {
+    if (p.b_dtype == DType::bf16) return static_cast<const Bf16*>(p.b)[index];
+    if (p.b_dtype == DType::f16) return float_to_bf16(f16_to_float(static_cast<const uint16_t*>(p.b)[index]));
+    return float_to_bf16(static_cast<const float*>(p.b)[index]);
+  }
+
+  static void pack_b(Bf16* to, const Product& p, int64_t panel, int64_t depth0, int64_t depth) {
+    const int64_t column0 = panel * kPanel, columns = std::min(kPanel, p.n - column0);
+    for (int64_t k = 0; k < depth; k += 2)
+      for (int64_t j = 0; j < kPanel; ++j) {
+        const int64_t at = (depth0 + k) * p.b_row_stride + (column0 + j) * p.b_column_stride;
+        to[k * kPanel + 2 * j] = j < columns ? stored(p, at) : Bf16{0};
+        to[k * kPanel + 2 * j + 1] = j < columns && k + 1 < depth ? stored(p, at + p.b_row_stride) : Bf16{0};
+      }
+  }
+
+  template <int kTileRows, int kTilePanels>
+  static void fixed_tile(const Bf16* a, const Bf16* b, int64_t b_panel_stride, int64_t depth, float* c,
+                         int64_t c_stride, bool add) {
+    constexpr int kVectors = 2 * kTilePanels;
+    __m512 sum[kTileRows][kVectors];
+#pragma GCC unroll 16
+    for (int r = 0; r < kTileRows; ++r)
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v)
+        sum[r][v] = add ? _mm512_loadu_ps(c + r * c_stride + v * 16) : _mm512_setzero_ps();
+    for (int64_t k = 0; k < depth; k += 2) {
+      __m512bh column[kVectors];
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v)
+        column[v] = (__m512bh)_mm512_loadu_si512(b + (v / 2) * b_panel_stride + k * kPanel + (v % 2) * 32);
+#pragma GCC unroll 16
+      for (int r = 0; r < kTileRows; ++r) {
+        int32_t pair;
+        std::memcpy(&pair, a + k * kTileRows + 2 * r, 4);
+        const __m512bh row = (__m512bh)_mm512_set1_epi32(pair);
+#pragma GCC unroll 16
+        for (int v = 0; v < kVectors; ++v) sum[r][v] = _mm512_dpbf16_ps(sum[r][v], row, column[v]);
+      }
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < kTileRows; ++r)
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) _mm512_storeu_ps(c + r * c_stride + v * 16, sum[r][v]);
+  }
+
+  template <int kTileRows>
+  static void tile_of_rows(int64_t rows, int64_t panels, const Bf16* a, const Bf16* b, int64_t b_panel_stride,
+                           int64_t depth, float* c, int64_t c_stride, bool add) {
+    if (rows != kTileRows) {
+      if constexpr (kTileRows > 1)
+        tile_of_rows<kTileRows - 1>(rows, panels, a, b, b_panel_stride, depth, c, c_stride, add);
+      return;
+    }
+    if constexpr (kTileRows == 1) {
+      if (panels == 4) return fixed_tile<1, 4>(a, b, b_panel_stride, depth, c, c_stride, add);
+    }
+    for (int64_t i = 0; i < panels; ++i)
+      fixed_tile<kTileRows, 1>(a, b + i * b_panel_stride, b_panel_stride, depth, c + i * kPanel, c_stride,
+                               add);
+  }
+
+  static void tile(int64_t rows, int64_t panels, const Bf16* a, const Bf16* b, int64_t b_panel_stride,
+                   int64_t depth, float* c, int64_t c_stride, bool add) {
+    tile_of_rows<kRows>(rows, panels, a, b, b_panel_stride, depth, c, c_stride, add);
+  }
+};
+
+}  // namespace native
+
+void native_bf16_product(const Product& product) {
+  native::product_threads<native::NativeKernel, Bf16>(product);
+}
+
+void native_bf16_pack(std::byte* to, const Product& product) {
+  using native::NativeKernel;
+  const int64_t panels = (product.n + NativeKernel::kPanel - 1) / NativeKernel::kPanel;
+  const int64_t elements = (product.k + 1) / 2 * 2 * NativeKernel::kPanel;
+#pragma omp parallel for schedule(static)
+  for (int64_t panel = 0; panel < panels; ++panel)
+    NativeKernel::pack_b(reinterpret_cast<Bf16*>(to) + panel * elements, product, panel, 0, product.k);
+}
+
+}  // namespace ropd::kernels
+HWY_POP_ATTRIBUTES
+
+namespace ropd::kernels {
+
+bool has_native_bf16() {
+  static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+                          __builtin_cpu_supports("avx512bf16");
+  return has;
+}
+
+PanelLayout native_bf16_layout() { return {native::NativeKernel::kPanel, native::NativeKernel::kUnit}; }
+
+}  // namespace ropd::kernels
+
+#else  // another processor family: the portable kernels serve bf16 too
+
+#include "base/error.h"
+
+namespace ropd::kernels {
+bool has_native_bf16() { return false; }
+PanelLayout native_bf16_layout() { fail("native bf16 products are not built for this processor family"); }
+void native_bf16_product(const Product&) { native_bf16_layout(); }
+void native_bf16_pack(std::byte*, const Product&) { native_bf16_layout(); }
+}  // namespace ropd::kernels
+
+#endif
