@@ -1,0 +1,5 @@
+// The instruction sets our Highway kernels are compiled for; included before foreach_target.h. Few, for the
+// sake of compile time. Without FMA (SSE4) products and sums round separately: such machines agree with
+// themselves, not with the others.
+#pragma once
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)

@@ -1,0 +1,154 @@
+// Sixteen virtual f32 lanes on the vectors of each instruction set. Kernels reduce over these sixteen and a
+// fixed tree, never over the hardware width, so a sum has the same bits on AVX2 and AVX-512. Included once
+// per instruction set, after foreach_target.h, at file scope (as Highway's own -inl headers are).
+#if defined(ROPD_KERNELS_LANES_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef ROPD_KERNELS_LANES_H
+#undef ROPD_KERNELS_LANES_H
+#else
+#define ROPD_KERNELS_LANES_H
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/elementary.h"
+#include "tensor/dtype.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ropd::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using FloatTag = hn::ScalableTag<float>;
+using FloatVector = hn::Vec<FloatTag>;
+inline constexpr int64_t kWidth = hn::MaxLanes(FloatTag());
+inline constexpr int64_t kLanes = 16;
+inline constexpr int64_t kParts = kLanes / kWidth;
+
+struct Lanes {
+  FloatVector part[kParts];
+};
+
+// One expression for each part; the loops are unrolled so that a Lanes lives in registers at -O2 too.
+template <class Operation>
+HWY_INLINE Lanes each_part(Operation operation) {
+  Lanes result;
+#pragma GCC unroll 16
+  for (int64_t i = 0; i < kParts; ++i) result.part[i] = operation(i);
+  return result;
+}
+
+HWY_INLINE Lanes broadcast(float value) {
+  return each_part([=](int64_t) HWY_ATTR { return hn::Set(FloatTag(), value); });
+}
+HWY_INLINE Lanes load(const float* p) {
+  return each_part([=](int64_t i) HWY_ATTR { return hn::LoadU(FloatTag(), p + i * kWidth); });
+}
+HWY_INLINE void store(const Lanes& x, float* p) {
+#pragma GCC unroll 16
+  for (int64_t i = 0; i < kParts; ++i) hn::StoreU(x.part[i], FloatTag(), p + i * kWidth);
+}
+HWY_INLINE Lanes operator+(const Lanes& a, const Lanes& b) {
+  return each_part([&](int64_t i) HWY_ATTR { return hn::Add(a.part[i], b.part[i]); });
+}
+HWY_INLINE Lanes operator-(const Lanes& a, const Lanes& b) {
+  return each_part([&](int64_t i) HWY_ATTR { return hn::Sub(a.part[i], b.part[i]); });
+}
+HWY_INLINE Lanes operator*(const Lanes& a, const Lanes& b) {
+  return each_part([&](int64_t i) HWY_ATTR { return hn::Mul(a.part[i], b.part[i]); });
+}
+HWY_INLINE Lanes operator/(const Lanes& a, const Lanes& b) {
+  return each_part([&](int64_t i) HWY_ATTR { return hn::Div(a.part[i], b.part[i]); });
+}
+HWY_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {  // a * b + c
+  return each_part([&](int64_t i) HWY_ATTR { return hn::MulAdd(a.part[i], b.part[i], c.part[i]); });
+}
+HWY_INLINE Lanes max(const Lanes& a, const Lanes& b) {
+  return each_part([&](int64_t i) HWY_ATTR { return hn::Max(a.part[i], b.part[i]); });
+}
+HWY_INLINE bool any_greater(const Lanes& a, const Lanes& b) {
+  bool any = false;
+#pragma GCC unroll 16
+  for (int64_t i = 0; i < kParts; ++i) any |= !hn::AllFalse(FloatTag(), hn::Gt(a.part[i], b.part[i]));
+  return any;
+}
+
+// kernels::exp on a vector: the same operations in the same order, so the same bits.
+HWY_INLINE FloatVector exp(FloatVector x) {
+  using C = ExpConstants;
+  const FloatTag tag;
+  const hn::RebindToSigned<FloatTag> signed_tag;
+  const auto constant = [tag](float value) HWY_ATTR { return hn::Set(tag, value); };
+  x = hn::IfThenElse(hn::Lt(x, constant(C::kLowest)), constant(C::kLowest), x);
+  x = hn::IfThenElse(hn::Gt(x, constant(C::kHighest)), constant(C::kHighest), x);
+  const auto shifted = hn::MulAdd(x, constant(C::kInverseLn2), constant(C::kRound));
+  const auto n = hn::Sub(shifted, constant(C::kRound));
+  auto r = hn::MulAdd(n, constant(-C::kLn2High), x);
+  r = hn::MulAdd(n, constant(-C::kLn2Low), r);
+  auto q = hn::MulAdd(constant(C::kQ4), r, constant(C::kQ3));
+  q = hn::MulAdd(q, r, constant(C::kQ2));
+  q = hn::MulAdd(q, r, constant(C::kQ1));
+  q = hn::MulAdd(q, r, constant(C::kQ0));
+  const auto significand = hn::Add(hn::MulAdd(q, hn::Mul(r, r), r), constant(1.0f));
+  const auto exponent =
+      hn::Sub(hn::BitCast(signed_tag, shifted), hn::BitCast(signed_tag, constant(C::kRound)));
+  const auto half = hn::ShiftRight<1>(exponent);
+  const auto bias = hn::Set(signed_tag, 127);
+  const auto factor = hn::BitCast(tag, hn::ShiftLeft<23>(hn::Add(half, bias)));
+  const auto other_factor = hn::BitCast(tag, hn::ShiftLeft<23>(hn::Add(hn::Sub(exponent, half), bias)));
+  return hn::Mul(hn::Mul(significand, factor), other_factor);
+}
+HWY_INLINE Lanes exp(const Lanes& x) {
+  return each_part([&](int64_t i) HWY_ATTR { return exp(x.part[i]); });
+}
+
+// The first n < 16 lanes from memory, the others `fill`.
+HWY_INLINE Lanes load_part(const float* p, int64_t n, float fill = 0.0f) {
+  alignas(64) float values[kLanes];
+  std::fill_n(values, kLanes, fill);
+  std::copy_n(p, n, values);
+  return load(values);
+}
+HWY_INLINE void store_part(const Lanes& x, float* p, int64_t n) {
+  alignas(64) float values[kLanes];
+  store(x, values);
+  std::copy_n(values, n, p);
+}
+HWY_INLINE Lanes load(const float* p, int64_t n, float fill) {
+  return n >= kLanes ? load(p) : load_part(p, n, fill);
+}
+HWY_INLINE Lanes load(const float* p, int64_t n) { return load(p, n, 0.0f); }
+HWY_INLINE void store(const Lanes& x, float* p, int64_t n) {
+  n >= kLanes ? store(x, p) : store_part(x, p, n);
+}
+
+// The fixed tree: halves are added until one value is left.
+HWY_INLINE float sum(const Lanes& x) {
+  alignas(64) float values[kLanes];
+  store(x, values);
+  for (int64_t half = kLanes / 2; half > 0; half /= 2)
+    for (int64_t i = 0; i < half; ++i) values[i] += values[i + half];
+  return values[0];
+}
+HWY_INLINE float maximum(const Lanes& x) {
+  alignas(64) float values[kLanes];
+  store(x, values);
+  for (int64_t half = kLanes / 2; half > 0; half /= 2)
+    for (int64_t i = 0; i < half; ++i) values[i] = std::max(values[i], values[i + half]);
+  return values[0];
+}
+
+// Calls body(offset, n) for runs of 16 elements: first the full ones with a constant n, then what is left.
+// Callers are marked
+// [[gnu::flatten]], so that the body is inlined into both loops.
+template <class Body>
+HWY_INLINE void for_lanes(int64_t count, Body body) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) body(i, kLanes);
+  if (i < count) body(i, count - i);
+}
+
+}  // namespace ropd::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
