@@ -1,0 +1,202 @@
+#include "curriculum/stages.h"
+
+#include <algorithm>
+#include <cassert>
+#include <functional>
+
+#include "base/error.h"
+
+namespace ropd::curriculum {
+namespace {
+
+void visit_plain_sources(const Source& source, const std::function<void(const Source&)>& visit) {
+  if (source.kind != SourceKind::mix) return visit(source);
+  for (const Source& part : source.of) visit_plain_sources(part, visit);
+}
+
+std::string stage_label(size_t index, const Stage& stage) {
+  return "curriculum stage " + std::to_string(index + 1) + " (" + source_name(stage.source) + ")";
+}
+
+void check_source(const std::string& label, const Source& source, bool inside_mix) {
+  if (source.kind == SourceKind::bank && source.path.empty())
+    fail(label, ": source bank needs a path, the file with its rollouts");
+  if (source.kind == SourceKind::recent && source.step == 0)
+    fail(label, ": source recent needs a step > 0, got 0 (the student before training is source initial)");
+  if (source.kind != SourceKind::mix) return;
+  if (inside_mix) fail(label, ": a mix cannot contain a mix");
+  if (source.of.size() != 2) fail(label, ": a mix is of two sources, got ", source.of.size());
+  if (source.of[0] == source.of[1])
+    fail(label, ": both parts of the mix are ", source_name(source.of[0]), "; use that source alone");
+  for (const Source& part : source.of) check_source(label, part, true);
+}
+
+// Facts of one stage that do not depend on the others.
+void check_stage(const std::string& label, const Stage& stage) {
+  check_source(label, stage.source, false);
+  if (stage.iterations && stage.until_trigger)
+    fail(label, ": has both iterations: ", *stage.iterations, " and until: trigger; a stage ends in one way");
+  if (stage.iterations && *stage.iterations == 0) fail(label, ": iterations must be > 0, got 0");
+  if (stage.until_trigger && stage.source.kind != SourceKind::current)
+    fail(label,
+         ": until: trigger needs source current; the trigger compares gradients on current-policy rollouts");
+}
+
+// A bank of the student at `step` must exist when a stage that begins at `earliest` (iterations done) wants
+// it.
+void check_recent(const std::string& label, const Source& source, uint64_t earliest,
+                  const CurriculumSettings& settings) {
+  if (source.step < settings.first_step)
+    fail(label, ": recent step ", source.step, " lies before the first step of this run, ",
+         settings.first_step, "; use {source: bank, path: ...} with the rollouts of that checkpoint");
+  const uint64_t steps = source.step - settings.first_step;
+  if (steps % settings.steps_per_iteration != 0)
+    fail(label, ": recent step ", source.step,
+         " is inside an iteration; a bank is frozen between iterations, every ", settings.steps_per_iteration,
+         " steps");
+  if (steps / settings.steps_per_iteration > earliest)
+    fail(label, ": recent step ", source.step, " is iteration ", steps / settings.steps_per_iteration,
+         ", but the stage may begin after ", earliest, " iterations");
+}
+
+}  // namespace
+
+Curriculum::Curriculum(std::vector<Stage> stages, const CurriculumSettings& settings)
+    : stages_(std::move(stages)), settings_(settings) {
+  if (stages_.empty())
+    fail("curriculum.stages is empty; expected at least one stage, e.g. {source: current}");
+  if (settings_.persistence == 0) fail("trigger.persistence must be > 0, got 0");
+  if (settings_.total_iterations == 0) fail("train.iterations must be > 0, got 0");
+  assert(settings_.steps_per_iteration > 0);
+  uint64_t earliest = 0;  // iterations done before this stage, at least
+  size_t trigger_stage = stages_.size();
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    const Stage& stage = stages_[i];
+    const std::string label = stage_label(i, stage);
+    const bool is_last = i + 1 == stages_.size();
+    check_stage(label, stage);
+    visit_plain_sources(stage.source, [&](const Source& source) {
+      if (source.kind == SourceKind::recent) check_recent(label, source, earliest, settings_);
+    });
+    if (earliest >= settings_.total_iterations)
+      fail(label, ": begins after ", earliest, " iterations at the earliest, but train.iterations is ",
+           settings_.total_iterations, ": it would never run");
+    if (stage.until_trigger) {
+      if (trigger_stage < stages_.size())
+        fail(label, ": a second until: trigger; stage ", trigger_stage + 1,
+             " has one already and the trigger is set once");
+      if (is_last) fail(label, ": until: trigger needs a stage after it, e.g. {source: initial}");
+      trigger_stage = i;
+      earliest += settings_.persistence;  // one more when nothing precedes it; a lower bound is enough here
+    } else if (stage.iterations) {
+      earliest += *stage.iterations;
+      if (is_last && trigger_stage < stages_.size())
+        fail(label, ": the last stage after a trigger must be open-ended; leave out its iterations");
+      if (is_last && earliest != settings_.total_iterations)
+        fail(label, ": the stages end after ", earliest, " iterations, train.iterations is ",
+             settings_.total_iterations, "; make them equal or leave out the last stage's iterations");
+    } else if (!is_last) {
+      fail(label, ": has no end (iterations or until: trigger), so the stage after it would never run");
+    }
+  }
+}
+
+uint32_t Curriculum::stage_of(uint64_t iteration) const {
+  assert(iteration >= 1 && iteration <= state_.closed_iterations + 1);
+  const auto& begins = state_.stage_begins;
+  const auto after = std::upper_bound(begins.begin(), begins.end(), iteration);
+  return static_cast<uint32_t>(after - begins.begin() - 1);
+}
+
+const Source& Curriculum::source_of(uint64_t iteration) const { return stages_[stage_of(iteration)].source; }
+
+bool Curriculum::can_watch() const {
+  for (const Stage& stage : stages_) {
+    if (stage.until_trigger) return true;
+    if (settings_.watch_always && stage.source.kind == SourceKind::current) return true;
+  }
+  return false;
+}
+
+bool Curriculum::is_watching() const {
+  if (is_done()) return false;
+  const uint32_t index = next_stage();
+  if (stages_[index].source.kind != SourceKind::current) return false;
+  if (settings_.watch_always) return true;
+  return std::any_of(stages_.begin() + index, stages_.end(),
+                     [](const Stage& stage) { return stage.until_trigger; });
+}
+
+TriggerRecord Curriculum::close_iteration(const Comparison& comparison) {
+  assert(!is_done());
+  const uint64_t iteration = state_.closed_iterations + 1;
+  const Stage& stage = stages_[next_stage()];
+  TriggerRecord record;
+  if (is_watching()) {
+    record.within = comparison.within;
+    record.distance = comparison.distance;
+    record.noise = comparison.noise;
+    record.note = comparison.note;
+    if (comparison.is_made()) {
+      if (*comparison.noise > 0) record.ratio = *comparison.distance / *comparison.noise;
+      record.qualifies = comparison.qualifies();
+    }
+    const bool counts = stage.until_trigger && comparison.qualifies();
+    state_.consecutive = counts ? state_.consecutive + 1 : 0;
+    record.consecutive = state_.consecutive;
+    if (counts && state_.consecutive >= settings_.persistence) state_.tau = iteration;
+  }
+  record.tau = state_.tau;
+  const bool ends = stage.until_trigger
+                        ? state_.tau == iteration
+                        : stage.iterations && iteration + 1 - state_.stage_begins.back() == *stage.iterations;
+  state_.closed_iterations = iteration;
+  if (ends && state_.stage_begins.size() < stages_.size()) state_.stage_begins.push_back(iteration + 1);
+  return record;
+}
+
+void Curriculum::restore(const CurriculumState& state) {
+  const auto& begins = state.stage_begins;
+  const bool is_ascending = std::is_sorted(begins.begin(), begins.end(), std::less_equal<>());
+  if (state.closed_iterations > settings_.total_iterations || begins.empty() || begins.front() != 1 ||
+      begins.size() > stages_.size() || !is_ascending || begins.back() > state.closed_iterations + 1)
+    fail("saved curriculum (", state.closed_iterations, " iterations done, ", begins.size(),
+         " stages entered) does not fit a run of ", settings_.total_iterations, " iterations in ",
+         stages_.size(), " stages; was the config of the run changed?");
+  for (size_t i = 0; i + 1 < begins.size(); ++i)
+    if (stages_[i].iterations && begins[i + 1] - begins[i] != *stages_[i].iterations)
+      fail("saved curriculum: stage ", i + 1, " took ", begins[i + 1] - begins[i],
+           " iterations, the config says ", *stages_[i].iterations, "; was the config of the run changed?");
+  state_ = state;
+}
+
+std::vector<uint64_t> Curriculum::freeze_steps() const {
+  std::vector<uint64_t> steps;
+  for (const Stage& stage : stages_)
+    visit_plain_sources(stage.source, [&](const Source& source) {
+      if (source.kind == SourceKind::recent) steps.push_back(source.step);
+    });
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  return steps;
+}
+
+bool Curriculum::uses_initial_bank() const {
+  bool uses = false;
+  for (const Stage& stage : stages_)
+    visit_plain_sources(stage.source,
+                        [&](const Source& source) { uses |= source.kind == SourceKind::initial; });
+  return uses;
+}
+
+std::string Curriculum::describe() const {
+  std::string text;
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    text += (i ? ", then " : "") + source_name(stages_[i].source);
+    if (stages_[i].until_trigger) text += " until trigger";
+    if (stages_[i].iterations) text += " x " + std::to_string(*stages_[i].iterations);
+  }
+  return text;
+}
+
+}  // namespace ropd::curriculum

@@ -1,0 +1,85 @@
+// A curriculum: a list of stages, each with a source of rollouts and an end (method.md section 6).
+//   R-OPD         [current until trigger, initial]
+//   fixed R40F20  [current x 10, initial]
+// The trigger sets tau = k when `persistence` comparisons in a row, the last at iteration k, have D <= V; the
+// next stage begins at k + 1 and the trigger is never reversed. Comparisons count only inside the stage that
+// ends by the trigger; the statistics also run in earlier current-policy iterations, so that this stage's
+// first one has something to compare with.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "curriculum/trigger.h"
+#include "records/metrics.h"
+#include "records/source.h"
+
+namespace ropd::curriculum {
+
+struct Stage {
+  Source source;
+  std::optional<uint64_t> iterations;  // ends after so many
+  bool until_trigger = false;          // ends by the trigger; neither: lasts to the end of the run
+};
+
+struct CurriculumSettings {
+  uint64_t total_iterations = 15;
+  uint64_t persistence = 2;          // qualifying comparisons in a row
+  uint64_t steps_per_iteration = 4;  // a recent bank can be frozen only between iterations
+  uint64_t first_step = 0;           // optimization steps before iteration 1, in a continuation
+  bool watch_always =
+      false;  // record D and V in every current-policy iteration of a run, trigger stage or not
+};
+
+// Where a run stands; saved in state.json.
+struct CurriculumState {
+  uint64_t closed_iterations = 0;
+  std::vector<uint64_t> stage_begins = {1};  // first iteration of each stage entered so far
+  uint64_t consecutive = 0;                  // qualifying comparisons in a row
+  std::optional<uint64_t> tau;
+
+  bool operator==(const CurriculumState&) const = default;
+};
+
+// Not thread-safe. Everything but the state is constant after construction.
+class Curriculum {
+ public:
+  // Fails with the number of the stage (from 1) when the list cannot be run to the end, whatever the trigger
+  // does.
+  Curriculum(std::vector<Stage> stages, const CurriculumSettings& settings);
+
+  // The source of an iteration that was closed already or is the next one.
+  const Source& source_of(uint64_t iteration) const;
+  uint32_t stage_of(uint64_t iteration) const;
+
+  // Are the gradients of the next iteration to be observed?
+  bool is_watching() const;
+  // Will any iteration of this run be watched? If not, the trigger needs no memory.
+  bool can_watch() const;
+
+  // Ends the next iteration: counts the comparison, may set tau and move to the next stage. The comparison of
+  // an iteration that was not watched is ignored. The record carries tau in every iteration from tau on.
+  TriggerRecord close_iteration(const Comparison& comparison);
+
+  bool is_done() const { return state_.closed_iterations >= settings_.total_iterations; }
+  const CurriculumState& state() const { return state_; }
+  // Fails when the state cannot belong to this list of stages.
+  void restore(const CurriculumState& state);
+
+  const std::vector<Stage>& stages() const { return stages_; }
+  const CurriculumSettings& settings() const { return settings_; }
+  // Steps at which a recent bank has to be frozen, ascending.
+  std::vector<uint64_t> freeze_steps() const;
+  bool uses_initial_bank() const;
+  // "current until trigger, then initial"
+  std::string describe() const;
+
+ private:
+  std::vector<Stage> stages_;
+  CurriculumSettings settings_;
+  CurriculumState state_;
+  uint32_t next_stage() const { return stage_of(state_.closed_iterations + 1); }
+};
+
+}  // namespace ropd::curriculum

@@ -1,0 +1,218 @@
+#include "curriculum/stages.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace ropd::curriculum {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const Source kCurrent{.kind = SourceKind::current};
+const Source kInitial{.kind = SourceKind::initial};
+
+Stage for_iterations(Source source, uint64_t iterations) { return {std::move(source), iterations, false}; }
+Stage until_trigger(Source source = kCurrent) { return {std::move(source), std::nullopt, true}; }
+Stage to_the_end(Source source) { return {std::move(source), std::nullopt, false}; }
+
+Comparison comparison_of(double distance, double noise) {
+  return {.minibatches = 4, .within = noise / 2, .distance = distance, .noise = noise, .note = ""};
+}
+const Comparison kNoComparison{
+    .minibatches = 4, .within = 1.0, .distance = {}, .noise = {}, .note = "no comparison: first"};
+
+std::string sources_of(Curriculum& curriculum, const std::vector<Comparison>& comparisons) {
+  std::string text;
+  for (const Comparison& comparison : comparisons) {
+    text += source_name(curriculum.source_of(curriculum.state().closed_iterations + 1))[0];
+    curriculum.close_iteration(comparison);
+  }
+  return text;
+}
+
+std::string error_of(std::vector<Stage> stages, const CurriculumSettings& settings = {}) {
+  try {
+    Curriculum curriculum(std::move(stages), settings);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+const Comparison kYes = comparison_of(1, 2), kNo = comparison_of(3, 2);
+
+TEST(Curriculum, ReplayStartsAfterTwoQualifyingComparisonsInARow) {
+  Curriculum curriculum({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 8});
+  EXPECT_EQ(sources_of(curriculum, {kNoComparison, kYes, kNo, kYes, kYes, {}, {}, {}}), "ccccciii");
+  EXPECT_EQ(curriculum.state().tau, 5u);
+  EXPECT_TRUE(curriculum.is_done());
+}
+
+TEST(Curriculum, TheFirstPossibleTriggerIsIterationThree) {
+  Curriculum curriculum({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 4});
+  EXPECT_EQ(sources_of(curriculum, {kNoComparison, kYes, kYes, {}}), "ccci");
+  EXPECT_EQ(curriculum.state().tau, 3u);
+}
+
+TEST(Curriculum, WithoutATriggerTheRunStaysOnCurrentRollouts) {
+  Curriculum curriculum({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 5});
+  EXPECT_EQ(sources_of(curriculum, {kNoComparison, kYes, kNo, kYes, kNo}), "ccccc");
+  EXPECT_FALSE(curriculum.state().tau.has_value());
+}
+
+TEST(Curriculum, ATriggerAtTheLastIterationIsRecordedButReplaysNothing) {
+  Curriculum curriculum({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 3});
+  EXPECT_EQ(sources_of(curriculum, {kNoComparison, kYes, kYes}), "ccc");
+  EXPECT_EQ(curriculum.state().tau, 3u);
+  EXPECT_TRUE(curriculum.is_done());
+  EXPECT_FALSE(curriculum.is_watching());
+}
+
+TEST(Curriculum, IsNeverReversed) {
+  Curriculum curriculum({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 6});
+  EXPECT_EQ(sources_of(curriculum, {kNoComparison, kYes, kYes, kNo, kNo, kNo}), "ccciii");
+  EXPECT_EQ(curriculum.state().tau, 3u);
+}
+
+TEST(Curriculum, PersistenceOfOneAndThreeAreObeyed) {
+  Curriculum one({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 5, .persistence = 1});
+  EXPECT_EQ(sources_of(one, {kNoComparison, kYes, {}, {}, {}}), "cciii");
+  Curriculum three({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 6, .persistence = 3});
+  EXPECT_EQ(sources_of(three, {kNoComparison, kYes, kYes, kYes, {}, {}}), "ccccii");
+}
+
+TEST(Curriculum, AMissingComparisonBreaksTheRow) {
+  Curriculum curriculum({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 5});
+  EXPECT_EQ(sources_of(curriculum, {kNoComparison, kYes, kNoComparison, kYes, kYes}), "ccccc");
+  EXPECT_EQ(curriculum.state().tau, 5u);
+}
+
+TEST(Curriculum, RecordsHoldRatioVerdictAndTau) {
+  Curriculum curriculum({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 5});
+  const TriggerRecord first = curriculum.close_iteration(kNoComparison);
+  EXPECT_EQ(first.note, "no comparison: first");
+  EXPECT_FALSE(first.ratio || first.qualifies || first.tau);
+  const TriggerRecord second = curriculum.close_iteration(comparison_of(1, 2));
+  EXPECT_EQ(second.ratio, 0.5);
+  EXPECT_EQ(second.qualifies, true);
+  EXPECT_EQ(second.consecutive, 1u);
+  const TriggerRecord third = curriculum.close_iteration(comparison_of(0, 0));
+  EXPECT_FALSE(third.ratio.has_value());
+  EXPECT_EQ(third.qualifies, true);
+  EXPECT_EQ(third.tau, 3u);
+  const TriggerRecord replay = curriculum.close_iteration({});
+  EXPECT_EQ(replay.tau, 3u);
+  EXPECT_FALSE(replay.distance || replay.consecutive);
+  EXPECT_EQ(replay.note, "");
+}
+
+TEST(Curriculum, FixedStagesFollowTheirLengths) {
+  Curriculum order({for_iterations(kCurrent, 2), for_iterations(kInitial, 2), for_iterations(kCurrent, 1)},
+                   {.total_iterations = 5});
+  EXPECT_EQ(sources_of(order, std::vector<Comparison>(5)), "cciic");
+  EXPECT_EQ(order.source_of(3), kInitial);
+  EXPECT_EQ(order.stage_of(5), 2u);
+  Curriculum fixed({for_iterations(kCurrent, 3), to_the_end(kInitial)}, {.total_iterations = 5});
+  EXPECT_EQ(sources_of(fixed, std::vector<Comparison>(5)), "cccii");
+}
+
+TEST(Curriculum, WatchesCurrentIterationsUpToTheTriggerOnly) {
+  Curriculum current({to_the_end(kCurrent)}, {});
+  EXPECT_FALSE(current.is_watching());
+  EXPECT_FALSE(current.can_watch());
+  Curriculum always({to_the_end(kCurrent)}, {.watch_always = true});
+  EXPECT_TRUE(always.is_watching());
+  Curriculum late(
+      {for_iterations(kCurrent, 1), for_iterations(kInitial, 1), until_trigger(), to_the_end(kInitial)},
+      {.total_iterations = 9});
+  std::string watched;
+  for (const Comparison& comparison : {kNoComparison, Comparison{}, kYes, kYes, Comparison{}}) {
+    watched += late.is_watching() ? 'w' : '-';
+    late.close_iteration(comparison);
+  }
+  EXPECT_EQ(watched, "w-ww-");
+}
+
+TEST(Curriculum, ComparisonsBeforeTheTriggerStageDoNotCount) {
+  Curriculum curriculum({for_iterations(kCurrent, 3), until_trigger(), to_the_end(kInitial)},
+                        {.total_iterations = 7});
+  EXPECT_EQ(sources_of(curriculum, {kNoComparison, kYes, kYes, kYes, kYes, {}, {}}), "cccccii");
+  EXPECT_EQ(curriculum.state().tau, 5u);
+}
+
+TEST(Curriculum, GoesOnFromASavedStateAtEveryIteration) {
+  const std::vector<Comparison> comparisons = {kNoComparison, kYes, kNo, kYes, kYes, {}, {}};
+  const std::vector<Stage> stages = {until_trigger(), for_iterations(kInitial, 1), to_the_end(kCurrent)};
+  Curriculum whole(stages, {.total_iterations = 7});
+  const std::string expected = sources_of(whole, comparisons);
+  for (size_t stop = 0; stop <= comparisons.size(); ++stop) {
+    Curriculum first(stages, {.total_iterations = 7}), second(stages, {.total_iterations = 7});
+    std::string sources =
+        sources_of(first, {comparisons.begin(), comparisons.begin() + static_cast<long>(stop)});
+    second.restore(first.state());
+    sources += sources_of(second, {comparisons.begin() + static_cast<long>(stop), comparisons.end()});
+    EXPECT_EQ(sources, expected);
+    EXPECT_EQ(second.state(), whole.state());
+  }
+}
+
+TEST(Curriculum, RefusesASavedStateOfOtherStages) {
+  Curriculum other({for_iterations(kCurrent, 2), to_the_end(kInitial)}, {.total_iterations = 7});
+  EXPECT_THROW(other.restore({.closed_iterations = 5, .stage_begins = {1, 4}, .consecutive = 0, .tau = {}}),
+               Error);
+  EXPECT_THROW(
+      other.restore({.closed_iterations = 5, .stage_begins = {1, 3, 4}, .consecutive = 0, .tau = {}}), Error);
+  EXPECT_THROW(other.restore({.closed_iterations = 8, .stage_begins = {1, 3}, .consecutive = 0, .tau = {}}),
+               Error);
+}
+
+TEST(Curriculum, RefusesListsThatCannotBeRun) {
+  EXPECT_THAT(error_of({}), HasSubstr("empty"));
+  EXPECT_THAT(error_of({until_trigger()}), HasSubstr("needs a stage after it"));
+  EXPECT_THAT(error_of({until_trigger(kInitial), to_the_end(kInitial)}), HasSubstr("needs source current"));
+  EXPECT_THAT(error_of({until_trigger(), until_trigger(), to_the_end(kInitial)}),
+              HasSubstr("a second until: trigger"));
+  EXPECT_THAT(error_of({to_the_end(kCurrent), to_the_end(kInitial)}),
+              HasSubstr("stage 1 (current): has no end"));
+  EXPECT_THAT(error_of({for_iterations(kCurrent, 0), to_the_end(kInitial)}), HasSubstr("must be > 0"));
+  EXPECT_THAT(error_of({for_iterations(kCurrent, 10)}),
+              HasSubstr("end after 10 iterations, train.iterations is 15"));
+  EXPECT_THAT(error_of({for_iterations(kCurrent, 15), to_the_end(kInitial)}), HasSubstr("never run"));
+  EXPECT_THAT(error_of({until_trigger(), for_iterations(kInitial, 3)}), HasSubstr("open-ended"));
+  EXPECT_THAT(error_of({Stage{kCurrent, 3, true}, to_the_end(kInitial)}), HasSubstr("ends in one way"));
+  EXPECT_THAT(error_of({to_the_end(kCurrent)}, {.persistence = 0}), HasSubstr("persistence"));
+}
+
+TEST(Curriculum, RefusesImpossibleSources) {
+  const Source bank{.kind = SourceKind::bank};
+  EXPECT_THAT(error_of({to_the_end(bank)}), HasSubstr("needs a path"));
+  EXPECT_THAT(error_of({to_the_end({.kind = SourceKind::mix, .of = {kCurrent}})}),
+              HasSubstr("two sources, got 1"));
+  EXPECT_THAT(error_of({to_the_end({.kind = SourceKind::mix, .of = {kCurrent, kCurrent}})}),
+              HasSubstr("both parts"));
+  const Source mix{.kind = SourceKind::mix, .of = {kCurrent, kInitial}};
+  EXPECT_THAT(error_of({to_the_end({.kind = SourceKind::mix, .of = {mix, kInitial}})}),
+              HasSubstr("cannot contain a mix"));
+  EXPECT_EQ(error_of({to_the_end(mix)}), "no error");
+}
+
+TEST(Curriculum, ARecentBankMustBeFrozenBetweenEarlierIterations) {
+  const auto recent = [](uint64_t step) { return Source{.kind = SourceKind::recent, .step = step}; };
+  EXPECT_EQ(error_of({for_iterations(kCurrent, 10), to_the_end(recent(40))}), "no error");
+  EXPECT_THAT(error_of({for_iterations(kCurrent, 10), to_the_end(recent(42))}),
+              HasSubstr("inside an iteration"));
+  EXPECT_THAT(error_of({for_iterations(kCurrent, 5), to_the_end(recent(40))}),
+              HasSubstr("may begin after 5"));
+  EXPECT_THAT(error_of({for_iterations(kCurrent, 5), to_the_end(recent(0))}), HasSubstr("step > 0"));
+  EXPECT_THAT(error_of({to_the_end(recent(20))}, {.first_step = 40}), HasSubstr("lies before"));
+  Curriculum curriculum({for_iterations(kCurrent, 10), to_the_end(recent(40))}, {});
+  EXPECT_THAT(curriculum.freeze_steps(), ElementsAre(40u));
+  EXPECT_FALSE(curriculum.uses_initial_bank());
+  EXPECT_EQ(curriculum.describe(), "current x 10, then recent:40");
+}
+
+}  // namespace
+}  // namespace ropd::curriculum
