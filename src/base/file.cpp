@@ -46,12 +46,20 @@ struct stat status_of(int descriptor, const Path& path) {
   return status;
 }
 
-void write_all(int descriptor, std::string_view bytes, const Path& path) {
+// 0, or the error number.
+int try_write_all(int descriptor, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(path.string(), ": cannot write: ", reason(errno));
+    if (written < 0) return errno;
     bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return 0;
+}
+
+void write_all(int descriptor, std::string_view bytes, const Path& path) {
+  if (const int error_number = try_write_all(descriptor, bytes)) {
+    fail(path.string(), ": cannot write: ", reason(error_number));
   }
 }
 
@@ -227,13 +235,11 @@ void AppendFile::append(std::string_view line_without_newline) {
 void AppendFile::append_unsynced(std::string_view line_without_newline) {
   std::string line(line_without_newline);
   line += '\n';
-  try {
-    write_all(descriptor_, line, path_);
-  } catch (const Error&) {
+  if (const int error_number = try_write_all(descriptor_, line)) {
     // Part of the line may be in the file (full disk): take it back, so that the file still ends with a whole
     // line.
     [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, static_cast<off_t>(size_));
-    throw;
+    fail(path_.string(), ": cannot write: ", reason(error_number));
   }
   size_ += line.size();
 }
