@@ -1,0 +1,256 @@
+#include "text/unicode.h"
+
+#include <simdjson.h>
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+
+#include "base/error.h"
+
+namespace ropd::text {
+
+namespace {
+
+constexpr char32_t kNumCodePoints = 0x110000;
+constexpr char32_t kReplacement = 0xFFFD;
+
+uint8_t byte_at(std::string_view text, size_t index) { return static_cast<uint8_t>(text[index]); }
+
+struct Sequence {
+  size_t num_bytes = 0;
+  bool is_valid = false;
+};
+
+// The character at text[index], or the longest prefix of a character that is broken there (at least one
+// byte).
+Sequence sequence_at(std::string_view text, size_t index) {
+  const uint8_t lead = byte_at(text, index);
+  if (lead < 0x80) return {1, true};
+  if (lead < 0xC2 || lead > 0xF4) return {1, false};
+  const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  // The second byte's range excludes overlong forms, surrogates and values above U+10FFFF.
+  uint8_t low = 0x80, high = 0xBF;
+  if (lead == 0xE0) low = 0xA0;
+  if (lead == 0xED) high = 0x9F;
+  if (lead == 0xF0) low = 0x90;
+  if (lead == 0xF4) high = 0x8F;
+  size_t used = 1;
+  while (used < length && index + used < text.size()) {
+    const uint8_t next = byte_at(text, index + used);
+    if (next < low || next > high) break;
+    low = 0x80;
+    high = 0xBF;
+    ++used;
+  }
+  return {used, used == length};
+}
+
+CharClass class_from_category(char32_t code_point) {
+  if (code_point == '\r' || code_point == '\n') return CharClass::newline;
+  if (is_white_space(code_point)) return CharClass::space;
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(code_point))) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+      return CharClass::letter;
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_NO:
+      return CharClass::number;
+    default:
+      return CharClass::other;
+  }
+}
+
+// Canonical decomposition of one code point; returns the number of code points written.
+constexpr size_t kMaxDecomposition = 32;
+using Decomposition = std::array<utf8proc_int32_t, kMaxDecomposition>;
+
+size_t decompose(Decomposition& result, char32_t code_point) {
+  int boundary_state = 0;
+  const auto count =
+      utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code_point), result.data(), result.size(),
+                              static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE), &boundary_state);
+  assert(count > 0 && static_cast<size_t>(count) <= result.size());
+  return static_cast<size_t>(count);
+}
+
+int combining_class(char32_t code_point) {
+  return utf8proc_get_property(static_cast<utf8proc_int32_t>(code_point))->combining_class;
+}
+
+// Appends NFC of [begin, end) to `result`. Sorting by std::stable_sort keeps a megabyte of combining marks
+// cheap, where utf8proc_map would take quadratic time.
+void append_nfc(std::string& result, std::string_view segment) {
+  std::vector<utf8proc_int32_t> points;
+  points.reserve(segment.size());
+  Decomposition decomposition;
+  for (size_t index = 0; index < segment.size();) {
+    const CodePoint point = code_point_at(segment, index);
+    const size_t count = decompose(decomposition, point.value);
+    points.insert(points.end(), decomposition.begin(),
+                  decomposition.begin() + static_cast<std::ptrdiff_t>(count));
+    index += point.num_bytes;
+  }
+  const auto is_starter = [](utf8proc_int32_t point) {
+    return combining_class(static_cast<char32_t>(point)) == 0;
+  };
+  for (auto run = points.begin(); run != points.end();) {
+    run = std::find_if_not(run, points.end(), is_starter);
+    const auto end = std::find_if(run, points.end(), is_starter);
+    std::stable_sort(run, end, [](utf8proc_int32_t left, utf8proc_int32_t right) {
+      return combining_class(static_cast<char32_t>(left)) < combining_class(static_cast<char32_t>(right));
+    });
+    run = end;
+  }
+  const auto count =
+      utf8proc_normalize_utf32(points.data(), static_cast<utf8proc_ssize_t>(points.size()),
+                               static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  assert(count >= 0);
+  for (utf8proc_ssize_t i = 0; i < count; ++i)
+    append_utf8(result, static_cast<char32_t>(points[static_cast<size_t>(i)]));
+}
+
+// The first byte from `begin` on that is not ASCII.
+size_t find_non_ascii(std::string_view text, size_t begin) {
+  while (begin + 8 <= text.size()) {
+    uint64_t word;
+    std::copy_n(text.data() + begin, 8, reinterpret_cast<char*>(&word));
+    if ((word & 0x8080808080808080u) != 0) break;
+    begin += 8;
+  }
+  while (begin < text.size() && byte_at(text, begin) < 0x80) ++begin;
+  return begin;
+}
+
+// The first character from `begin` on that may change under NFC; text.size() when there is none.
+size_t find_unstable(const CharacterTable& table, std::string_view text, size_t begin) {
+  for (size_t index = begin; index < text.size();) {
+    if (byte_at(text, index) < 0x80) {
+      index = find_non_ascii(text, index);
+      continue;
+    }
+    const CodePoint point = code_point_at(text, index);
+    if (table.may_change_under_nfc(point.value)) return index;
+    index += point.num_bytes;
+  }
+  return text.size();
+}
+
+}  // namespace
+
+void append_utf8(std::string& text, char32_t code_point) {
+  const auto put = [&](char32_t bits) { text.push_back(static_cast<char>(bits)); };
+  if (code_point < 0x80) {
+    put(code_point);
+  } else if (code_point < 0x800) {
+    put(0xC0 | (code_point >> 6));
+    put(0x80 | (code_point & 0x3F));
+  } else if (code_point < 0x10000) {
+    put(0xE0 | (code_point >> 12));
+    put(0x80 | ((code_point >> 6) & 0x3F));
+    put(0x80 | (code_point & 0x3F));
+  } else {
+    put(0xF0 | (code_point >> 18));
+    put(0x80 | ((code_point >> 12) & 0x3F));
+    put(0x80 | ((code_point >> 6) & 0x3F));
+    put(0x80 | (code_point & 0x3F));
+  }
+}
+
+bool is_valid_utf8(std::string_view text) { return simdjson::validate_utf8(text.data(), text.size()); }
+
+std::string repair_utf8(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (size_t index = 0; index < text.size();) {
+    const Sequence sequence = sequence_at(text, index);
+    if (sequence.is_valid)
+      result.append(text.substr(index, sequence.num_bytes));
+    else
+      append_utf8(result, kReplacement);
+    index += sequence.num_bytes;
+  }
+  return result;
+}
+
+bool is_white_space(char32_t code_point) {
+  if (code_point < 0x80) return code_point == ' ' || (code_point >= 0x09 && code_point <= 0x0D);
+  return code_point == 0x85 || code_point == 0xA0 || code_point == 0x1680 ||
+         (code_point >= 0x2000 && code_point <= 0x200A) || code_point == 0x2028 || code_point == 0x2029 ||
+         code_point == 0x202F || code_point == 0x205F || code_point == 0x3000;
+}
+
+bool is_word_character(char32_t code_point) {
+  // Join controls, and the circled and squared letters that are Alphabetic although their category is So.
+  if (code_point == 0x200C || code_point == 0x200D) return true;
+  if ((code_point >= 0x24B6 && code_point <= 0x24E9) || (code_point >= 0x1F130 && code_point <= 0x1F149) ||
+      (code_point >= 0x1F150 && code_point <= 0x1F169) || (code_point >= 0x1F170 && code_point <= 0x1F189))
+    return true;
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(code_point))) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_PC:
+      return true;
+    default:
+      return false;
+  }
+}
+
+CharacterTable::CharacterTable() : flags_(kNumCodePoints, 0) {
+  Decomposition decomposition;
+  for (char32_t point = 0; point < kNumCodePoints; ++point) {
+    if (point >= 0xD800 && point <= 0xDFFF) continue;
+    flags_[point] |= static_cast<uint8_t>(class_from_category(point));
+    if (point < 0xC0) continue;  // stable, and never the second part of a composition
+    if (combining_class(point) != 0) flags_[point] |= kNfcFlag;
+    const size_t count = decompose(decomposition, point);
+    if (count == 1 && decomposition[0] == static_cast<utf8proc_int32_t>(point)) continue;
+    // A later part of a decomposition may be composed with the character before it.
+    for (size_t part = 1; part < count; ++part) flags_[static_cast<size_t>(decomposition[part])] |= kNfcFlag;
+    const auto composed =
+        utf8proc_normalize_utf32(decomposition.data(), static_cast<utf8proc_ssize_t>(count),
+                                 static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+    if (composed != 1 || decomposition[0] != static_cast<utf8proc_int32_t>(point)) flags_[point] |= kNfcFlag;
+  }
+}
+
+bool is_nfc(const CharacterTable& table, std::string_view text) {
+  return find_unstable(table, text, 0) == text.size();
+}
+
+std::string normalize_nfc(const CharacterTable& table, std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (size_t copied = 0; copied < text.size();) {
+    const size_t unstable = find_unstable(table, text, copied);
+    // The character before it may be composed with it; nothing before that one can change.
+    const size_t begin = unstable == copied || unstable == text.size()
+                             ? unstable
+                             : std::max(copied, character_begin_before(text, unstable));
+    result.append(text.substr(copied, begin - copied));
+    size_t end = unstable;
+    while (end < text.size()) {
+      const CodePoint point = code_point_at(text, end);
+      if (!table.may_change_under_nfc(point.value)) break;
+      end += point.num_bytes;
+    }
+    append_nfc(result, text.substr(begin, end - begin));
+    copied = end;
+  }
+  return result;
+}
+
+}  // namespace ropd::text
