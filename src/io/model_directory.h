@@ -1,0 +1,82 @@
+// A model directory as Hugging Face tools write and read it: config.json, generation_config.json, tokenizer
+// and template files, and the weights in model.safetensors or in shards named by
+// model.safetensors.index.json.
+#pragma once
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/hf_config.h"
+#include "io/safetensors.h"
+#include "records/model_config.h"
+
+namespace ropd::io {
+
+struct ExpectedTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+};
+
+// The tensors a checkpoint of this config holds; lm_head.weight only when it is not tied to the embeddings.
+std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config);
+
+// model.safetensors.index.json: tensor name -> file name, checked to be plain names.
+std::map<std::string, std::string> parse_shard_index(std::string_view index_json, std::string_view where);
+
+// An open checkpoint, mapped and checked completely: names, shapes, shards. Constant after construction;
+// threads may share it.
+class ModelDirectory {
+ public:
+  explicit ModelDirectory(const Path& directory);
+  const Path& path() const { return path_; }
+  const ModelConfig& config() const { return config_; }
+  const GenerationConfig& generation() const { return generation_; }
+  const std::string& config_json() const { return config_json_; }  // as in the file
+  const std::string& generation_config_json() const {
+    return generation_config_json_;
+  }                                                                      // empty when there is none
+  const std::vector<StoredTensor>& tensors() const { return tensors_; }  // sorted by name
+  const StoredTensor* find(std::string_view name) const;                 // nullptr when absent
+  const StoredTensor& tensor(std::string_view name) const;               // fails when absent
+  int num_files() const { return static_cast<int>(files_.size()); }
+  int64_t num_parameters() const;  // a tied head counts once
+
+ private:
+  Path path_;
+  std::string config_json_, generation_config_json_;
+  ModelConfig config_;
+  GenerationConfig generation_;
+  std::vector<SafetensorsFile> files_;
+  std::vector<StoredTensor> tensors_;  // views into files_
+};
+
+// One tensor to save. `produce` gives its bytes to the sink in pieces, so that a conversion needs no second
+// copy of the model.
+struct TensorToSave {
+  using Sink = std::function<void(std::span<const std::byte>)>;
+  TensorInfo info;
+  std::function<void(const Sink&)> produce;
+};
+
+struct SaveModelOptions {
+  Path
+      source_directory;  // tokenizer, template and license files are copied from here unchanged; empty = none
+  std::string config_json;             // its dtype key is set to the stored dtype
+  std::string generation_config_json;  // empty = none
+  std::string base_model;              // for the model card
+  std::string description;             // paragraphs of the model card
+  uint64_t max_shard_bytes = 5'000'000'000;
+};
+
+// Writes a new directory, which appears whole or not at all (temporary sibling, fsync, rename). A tied
+// lm_head.weight is left out. Fails when `path` exists and is not an empty folder, when the tensors do not
+// fit the config, or when the disk is too small.
+void save_model_directory(const Path& path, const SaveModelOptions& options,
+                          std::vector<TensorToSave> tensors);
+void save_model_directory(const Path& path, const SaveModelOptions& options,
+                          std::span<const StoredTensor> tensors);
+
+}  // namespace ropd::io
