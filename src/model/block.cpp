@@ -1,0 +1,190 @@
+#include "model/block.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "kernels/attention.h"
+#include "kernels/rms_norm.h"
+#include "kernels/swiglu.h"
+#include "model/experts.h"
+
+namespace ropd::model {
+namespace {
+
+size_t rows_of(const BlockContext& context) { return context.positions.size(); }
+
+// q and k as attention uses them: per-head norm and rotary applied to the raw projections. In bf16 the keys
+// are rounded to the grid the cache stores, so that cached and recomputed attention agree.
+void prepare_queries_and_keys(BlockScratch& scratch, Buffer& q_inv_rms, Buffer& k_inv_rms,
+                              const BlockTrace& trace, const LayerWeights& weights,
+                              const BlockContext& context) {
+  const ModelConfig& c = context.config;
+  const auto prepare = [&](Buffer& ready, const Buffer& raw, Buffer& inv_rms, std::span<const float> norm,
+                           int64_t heads) {
+    ready.resize(raw.size());
+    if (norm.empty()) {
+      std::copy_n(raw.data(), raw.size(), ready.data());
+    } else {
+      inv_rms.resize(rows_of(context) * static_cast<size_t>(heads));
+      kernels::rms_norm(ready, inv_rms, raw.span(), norm, static_cast<float>(c.rms_norm_eps));
+    }
+    kernels::rope(ready, context.positions, context.rope, heads);
+  };
+  prepare(scratch.q, trace.q, q_inv_rms, weights.q_norm, c.num_heads);
+  prepare(scratch.k, trace.k, k_inv_rms, weights.k_norm, c.num_kv_heads);
+  if (context.precision == Precision::bf16) kernels::round_to_bf16(scratch.k);
+}
+
+void project(Buffer& y, std::span<const float> x, const Linear& linear, std::span<const float> bias,
+             const BlockContext& context) {
+  y.resize(rows_of(context) * static_cast<size_t>(linear.outputs()));
+  linear.apply(y, x, context.precision);
+  if (!bias.empty()) kernels::bias_add(y, bias);
+}
+
+// Adds to grad_x the gradient through y = x Wᵀ and to grad_weight its weight gradient.
+void project_grad(std::span<float> grad_x, std::span<float> grad_weight, std::span<const float> grad_y,
+                  std::span<const float> x, const Linear& linear, Precision precision) {
+  kernels::matmul_grad_weight(grad_weight, grad_y, x, linear.outputs(), linear.inputs(), precision);
+  kernels::matmul_grad_x(grad_x, grad_y, linear.stored, precision);
+}
+
+void normalize(Buffer& y, Buffer& inv_rms, std::span<const float> x, std::span<const float> weight,
+               const BlockContext& context) {
+  y.resize(x.size());
+  inv_rms.resize(rows_of(context));
+  kernels::rms_norm(y, inv_rms, x, weight, static_cast<float>(context.config.rms_norm_eps));
+}
+
+kernels::AttentionShape attention_shape(const ModelConfig& c) {
+  return {c.num_heads, c.num_kv_heads, c.head_dim,
+          static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)))};
+}
+
+}  // namespace
+
+size_t BlockTrace::bytes() const {
+  size_t sum = 0;
+  for (const Buffer* b : {&input, &input_inv_rms, &q, &k, &v, &q_inv_rms, &k_inv_rms, &attended, &log_sum_exp,
+                          &middle, &middle_inv_rms, &gate, &up})
+    sum += b->bytes();
+  return sum;
+}
+
+size_t trace_bytes_per_token(const ModelConfig& c) {
+  const int64_t floats = 2 * c.hidden_size + 2 * c.num_heads * c.head_dim + 2 * c.num_kv_heads * c.head_dim +
+                         2 * c.num_heads + c.num_kv_heads + 2 + 2 * c.intermediate_size;
+  return static_cast<size_t>(floats) * sizeof(float);
+}
+
+void block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, const LayerWeights& weights,
+           const BlockContext& context, const Attend& attend) {
+  const ModelConfig& c = context.config;
+  const size_t rows = rows_of(context);
+  trace.input.resize(x.size());
+  std::copy(x.begin(), x.end(), trace.input.data());
+
+  normalize(scratch.normed, trace.input_inv_rms, x, weights.input_norm, context);
+  project(trace.q, scratch.normed, weights.q, weights.q_bias, context);
+  project(trace.k, scratch.normed, weights.k, weights.k_bias, context);
+  project(trace.v, scratch.normed, weights.v, weights.v_bias, context);
+  if (context.precision == Precision::bf16) kernels::round_to_bf16(trace.v);
+  prepare_queries_and_keys(scratch, trace.q_inv_rms, trace.k_inv_rms, trace, weights, context);
+  trace.attended.resize(trace.q.size());
+  trace.log_sum_exp.resize(rows * static_cast<size_t>(c.num_heads));
+  attend(trace.attended, trace.log_sum_exp, scratch.q, scratch.k, trace.v);
+  scratch.projected.resize(x.size());
+  weights.o.apply(scratch.projected, trace.attended, context.precision);
+  kernels::add(x, scratch.projected);
+
+  trace.middle.resize(x.size());
+  std::copy(x.begin(), x.end(), trace.middle.data());
+  normalize(scratch.normed, trace.middle_inv_rms, x, weights.post_attention_norm, context);
+  if (!weights.experts.empty()) {
+    mixture_of_experts(x, scratch.normed, weights, c, context.precision);
+    return;
+  }
+  project(trace.gate, scratch.normed, weights.gate, {}, context);
+  project(trace.up, scratch.normed, weights.up, {}, context);
+  scratch.grad_wide.resize(trace.gate.size());
+  kernels::swiglu(scratch.grad_wide, trace.gate, trace.up);
+  scratch.projected.resize(x.size());
+  weights.down.apply(scratch.projected, scratch.grad_wide, context.precision);
+  kernels::add(x, scratch.projected);
+}
+
+void block_grad(std::span<float> grad_x, const LayerGradients& gradients, const BlockTrace& trace,
+                BlockScratch& scratch, const LayerWeights& weights, const BlockContext& context,
+                std::span<const int64_t> sequence_begins) {
+  const ModelConfig& c = context.config;
+  const Precision precision = context.precision;
+  const size_t rows = rows_of(context);
+  const size_t wide = rows * static_cast<size_t>(c.intermediate_size);
+
+  // MLP: grad_x is the gradient at x = middle + down(swiglu(gate, up)).
+  Buffer& activated = scratch.grad_wide;
+  activated.resize(wide);
+  kernels::swiglu(activated, trace.gate, trace.up);
+  kernels::matmul_grad_weight(gradients.down, grad_x, activated, weights.down.outputs(),
+                              weights.down.inputs(), precision);
+  Buffer& grad_up = scratch.grad_wide_2;
+  grad_up.resize(wide);
+  grad_up.fill(0);
+  kernels::matmul_grad_x(grad_up, grad_x, weights.down.stored, precision);
+  Buffer& grad_gate = scratch.grad_wide;
+  kernels::swiglu_grad(grad_gate, grad_up, grad_up, trace.gate, trace.up);
+  normalize(scratch.normed, scratch.inv_rms, trace.middle, weights.post_attention_norm, context);
+  scratch.grad_normed.resize(grad_x.size());
+  scratch.grad_normed.fill(0);
+  project_grad(scratch.grad_normed, gradients.gate, grad_gate, scratch.normed, weights.gate, precision);
+  project_grad(scratch.grad_normed, gradients.up, grad_up, scratch.normed, weights.up, precision);
+  kernels::rms_norm_grad(grad_x, gradients.post_attention_norm, scratch.grad_normed, trace.middle,
+                         trace.middle_inv_rms, weights.post_attention_norm);
+
+  // Attention: grad_x is now the gradient at middle = input + o(attended).
+  kernels::matmul_grad_weight(gradients.o, grad_x, trace.attended, weights.o.outputs(), weights.o.inputs(),
+                              precision);
+  Buffer& grad_attended = scratch.grad_wide;
+  grad_attended.resize(trace.attended.size());
+  grad_attended.fill(0);
+  kernels::matmul_grad_x(grad_attended, grad_x, weights.o.stored, precision);
+  prepare_queries_and_keys(scratch, scratch.inv_rms, scratch.inv_rms, trace, weights, context);
+  for (auto [grad, size] :
+       {std::pair{&scratch.grad_q, trace.q.size()}, std::pair{&scratch.grad_k, trace.k.size()},
+        std::pair{&scratch.grad_v, trace.v.size()}}) {
+    grad->resize(size);
+    grad->fill(0);
+  }
+  kernels::attention_grad(scratch.grad_q, scratch.grad_k, scratch.grad_v, grad_attended, trace.attended,
+                          trace.log_sum_exp, scratch.q, scratch.k, trace.v, sequence_begins,
+                          attention_shape(c));
+  const auto through_heads = [&](Buffer& grad, std::span<float> grad_norm, const Buffer& raw,
+                                 const Buffer& inv_rms, std::span<const float> norm, int64_t heads) {
+    kernels::rope_grad(grad, context.positions, context.rope, heads);
+    if (norm.empty()) return;
+    Buffer& at_raw = scratch.grad_wide_2;
+    at_raw.resize(grad.size());
+    at_raw.fill(0);
+    kernels::rms_norm_grad(at_raw, grad_norm, grad.span(), raw, inv_rms, norm);
+    std::copy_n(at_raw.data(), grad.size(), grad.data());
+  };
+  through_heads(scratch.grad_q, gradients.q_norm, trace.q, trace.q_inv_rms, weights.q_norm, c.num_heads);
+  through_heads(scratch.grad_k, gradients.k_norm, trace.k, trace.k_inv_rms, weights.k_norm, c.num_kv_heads);
+
+  normalize(scratch.normed, scratch.inv_rms, trace.input, weights.input_norm, context);
+  scratch.grad_normed.resize(grad_x.size());
+  scratch.grad_normed.fill(0);
+  const auto through_projection = [&](const Buffer& grad, std::span<float> grad_weight,
+                                      std::span<float> grad_bias, const Linear& linear) {
+    if (!grad_bias.empty()) kernels::bias_add_grad(grad_bias, grad.span());
+    project_grad(scratch.grad_normed, grad_weight, grad.span(), scratch.normed, linear, precision);
+  };
+  through_projection(scratch.grad_q, gradients.q, gradients.q_bias, weights.q);
+  through_projection(scratch.grad_k, gradients.k, gradients.k_bias, weights.k);
+  through_projection(scratch.grad_v, gradients.v, gradients.v_bias, weights.v);
+  kernels::rms_norm_grad(grad_x, gradients.input_norm, scratch.grad_normed, trace.input, trace.input_inv_rms,
+                         weights.input_norm);
+}
+
+}  // namespace ropd::model

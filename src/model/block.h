@@ -1,0 +1,76 @@
+// One decoder layer, forward and gradient:
+//   x += o · attention(rope(norm(q)), rope(norm(k)), v)      with q, k, v = projections of rms_norm(x)
+//   x += down · (silu(gate) * up)                            with gate, up = projections of rms_norm(x)
+// The same function serves training, scoring and generation; they differ in where attention finds its keys
+// and in whether the trace is kept. A row's result depends on its own sequence alone.
+#pragma once
+#include <functional>
+#include <span>
+
+#include "kernels/rope.h"
+#include "model/weights.h"
+#include "tensor/buffer.h"
+
+namespace ropd::model {
+
+// What a layer computed, as far as its gradient needs it. What is cheap to redo elementwise (norms, rotary,
+// SwiGLU) is not here.
+struct BlockTrace {
+  Buffer input;          // [T, D]
+  Buffer input_inv_rms;  // [T]
+  Buffer q, k,
+      v;  // [T, H*E], [T, K*E] x 2: after the projections and biases, before per-head norm and rotary
+  Buffer q_inv_rms, k_inv_rms;  // [T*H], [T*K]
+  Buffer attended;              // [T, H*E]
+  Buffer log_sum_exp;           // [T, H]
+  Buffer middle;                // [T, D]: the residual stream between attention and MLP
+  Buffer middle_inv_rms;        // [T]
+  Buffer gate, up;              // [T, F]
+  size_t bytes() const;
+};
+
+// Bytes of a trace for one token.
+size_t trace_bytes_per_token(const ModelConfig& config);
+
+// Memory between the steps of a layer; contents mean nothing outside of a call.
+struct BlockScratch {
+  Buffer normed;                  // [T, D]
+  Buffer q, k;                    // [T, H*E], [T, K*E]: ready for attention
+  Buffer projected;               // [T, max(D, F)]
+  Buffer grad_wide, grad_wide_2;  // [T, F] or [T, H*E]
+  Buffer grad_q, grad_k, grad_v;
+  Buffer grad_normed;  // [T, D]
+  Buffer inv_rms;      // of norms that the gradient redoes
+};
+
+// Computes attention's output for the rows of this layer: out [T, H*E], log_sum_exp [T, H] (may be ignored).
+using Attend =
+    std::function<void(std::span<float> out, std::span<float> log_sum_exp, std::span<const float> q,
+                       std::span<const float> k, std::span<const float> v)>;
+
+// Everything a layer needs besides its input.
+struct BlockContext {
+  const ModelConfig& config;
+  const kernels::RopeTable& rope;
+  std::span<const int32_t> positions;  // [T]
+  Precision precision;
+};
+
+// x [T, D] is replaced by the layer's output. `trace` receives what block_grad needs.
+void block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, const LayerWeights& weights,
+           const BlockContext& context, const Attend& attend);
+
+// Gradients of one layer's parameters, as views into flat storage; empty where the architecture has no such
+// part.
+struct LayerGradients {
+  std::span<float> input_norm, q, k, v, o, q_bias, k_bias, v_bias, q_norm, k_norm, post_attention_norm, gate,
+      up, down;
+};
+
+// grad_x [T, D] holds the gradient at the layer's output and is replaced by the gradient at its input; adds
+// to `gradients`. Dense layers only.
+void block_grad(std::span<float> grad_x, const LayerGradients& gradients, const BlockTrace& trace,
+                BlockScratch& scratch, const LayerWeights& weights, const BlockContext& context,
+                std::span<const int64_t> sequence_begins);
+
+}  // namespace ropd::model

@@ -1,0 +1,121 @@
+#include "model/decode.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+
+#include "kernels/embedding.h"
+#include "kernels/rms_norm.h"
+
+namespace ropd::model {
+namespace {
+
+constexpr int64_t kSmallModelBytes = 16 << 20;     // weights that stay in cache
+constexpr size_t kLogitsBytes = size_t{48} << 20;  // logits of the rows that are sampled together
+constexpr size_t kGroupsPerThread = 4;
+
+}  // namespace
+
+Decoder::Decoder(Weights weights, Precision precision) : weights_(std::move(weights)), precision_(precision) {
+  is_small_ = parameter_count(weights_.config) * 4 <= kSmallModelBytes;
+}
+
+void Decoder::step(KvCache& cache, std::span<const DecodeRows> groups, const LogitsConsumer& consume) {
+  const size_t threads = static_cast<size_t>(omp_get_max_threads());
+  const size_t parts = is_small_ ? std::clamp<size_t>(groups.size() / kGroupsPerThread, 1, threads) : 1;
+  while (lanes_.size() < parts) lanes_.push_back(std::make_unique<Lane>());
+  if (parts == 1) return run(*lanes_[0], cache, groups, 0, consume);
+
+  // Contiguous shares of about equal cost: rows, and the context their attention reads.
+  std::vector<double> cost_before(groups.size() + 1, 0.0);
+  for (size_t i = 0; i < groups.size(); ++i)
+    cost_before[i + 1] = cost_before[i] + static_cast<double>(groups[i].tokens.size()) *
+                                              (256.0 + static_cast<double>(groups[i].first_position));
+  std::vector<size_t> begins(parts + 1, groups.size());
+  for (size_t part = 0; part < parts; ++part)
+    begins[part] = static_cast<size_t>(
+        std::lower_bound(cost_before.begin(), cost_before.end() - 1,
+                         cost_before.back() * static_cast<double>(part) / static_cast<double>(parts)) -
+        cost_before.begin());
+  // Every lane gets its rope table before the threads start: nothing below may change shared state.
+  std::exception_ptr failure;
+#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1)
+  for (size_t part = 0; part < parts; ++part) {
+    try {
+      run(*lanes_[part], cache, groups.subspan(begins[part], begins[part + 1] - begins[part]), begins[part],
+          consume);
+    } catch (...) {
+#pragma omp critical
+      failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+void Decoder::run(Lane& lane, KvCache& cache, std::span<const DecodeRows> groups, size_t first_group,
+                  const LogitsConsumer& consume) {
+  const ModelConfig& c = weights_.config;
+  const size_t width = static_cast<size_t>(c.hidden_size);
+  std::vector<Token> tokens;
+  std::vector<int32_t> positions;
+  std::vector<kernels::PagedRows> rows;
+  int64_t longest = 0;
+  for (const DecodeRows& group : groups) {
+    tokens.insert(tokens.end(), group.tokens.begin(), group.tokens.end());
+    for (size_t i = 0; i < group.tokens.size(); ++i)
+      positions.push_back(static_cast<int32_t>(group.first_position + i));
+    rows.push_back({group.pages, group.first_position, static_cast<int64_t>(group.tokens.size())});
+    longest = std::max(longest, group.first_position + static_cast<int64_t>(group.tokens.size()));
+  }
+  if (tokens.empty()) return;
+
+  Workspace& workspace = lane.workspace;
+  Buffer& x = workspace.x;
+  x.resize(tokens.size() * width);
+  kernels::embedding(x, tokens, weights_.embedding.stored);
+  const BlockContext context{c, workspace.rope_for(c, longest), positions, precision_};
+  const kernels::AttentionShape shape{c.num_heads, c.num_kv_heads, c.head_dim,
+                                      static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)))};
+  for (size_t i = 0; i < weights_.layers.size(); ++i) {
+    const kernels::KvPageView pages = cache.layer(static_cast<int64_t>(i));
+    block(x, workspace.trace, workspace.scratch, weights_.layers[i], context,
+          [&](std::span<float> out, std::span<float>, std::span<const float> q, std::span<const float> k,
+              std::span<const float> v) {
+            kernels::write_kv_pages(pages, k, v, rows);
+            kernels::paged_attention(out, q, pages, rows, shape);
+          });
+  }
+
+  // Only the last token of a group is sampled from; the head is by far the widest product.
+  std::vector<size_t> wanted, last_row;
+  size_t row = 0;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    row += groups[g].tokens.size();
+    if (groups[g].wants_logits) {
+      wanted.push_back(g);
+      last_row.push_back(row - 1);
+    }
+  }
+  lane.last_rows.resize(wanted.size() * width);
+  for (size_t i = 0; i < wanted.size(); ++i)
+    std::copy_n(x.data() + last_row[i] * width, width, lane.last_rows.data() + i * width);
+  lane.hidden.resize(lane.last_rows.size());
+  workspace.trace.input_inv_rms.resize(wanted.size());
+  kernels::rms_norm(lane.hidden, workspace.trace.input_inv_rms, lane.last_rows, weights_.final_norm,
+                    static_cast<float>(c.rms_norm_eps));
+  const size_t vocabulary = static_cast<size_t>(c.vocab_size);
+  const size_t chunk = std::max<size_t>(1, kLogitsBytes / (vocabulary * sizeof(float)));
+  for (size_t begin = 0; begin < wanted.size(); begin += chunk) {
+    const size_t count = std::min(chunk, wanted.size() - begin);
+    lane.logits.resize(count * vocabulary);
+    weights_.head.apply(lane.logits, std::as_const(lane.hidden).span().subspan(begin * width, count * width),
+                        precision_);
+#pragma omp parallel for schedule(dynamic, 1)
+    for (size_t i = 0; i < count; ++i)
+      consume(first_group + wanted[begin + i], lane.logits.span().subspan(i * vocabulary, vocabulary));
+  }
+}
+
+}  // namespace ropd::model

@@ -1,0 +1,52 @@
+// The decoder over a paged cache: new tokens of many sequences at once, prompts in chunks and single tokens
+// alike. Gives the same bits as forward() over the whole sequences.
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "model/forward.h"
+#include "model/kv_cache.h"
+
+namespace ropd::model {
+
+// Consecutive new tokens of one sequence. The pages for all positions up to the last one must be allocated.
+struct DecodeRows {
+  std::span<const Token> tokens;
+  int64_t first_position = 0;
+  const int32_t* pages = nullptr;  // the sequence's page table
+  bool wants_logits = false;       // of the last token
+};
+
+// Gets the logits [V] of the last token of a group; may change them. Called by several threads at a time.
+using LogitsConsumer = std::function<void(size_t group, std::span<float> logits)>;
+
+class Decoder {
+ public:
+  // `weights` is best packed in `precision` (pack_weights); the cache must have been made for the same
+  // precision.
+  Decoder(Weights weights, Precision precision);
+  // Weights of the same shape, e.g. after an optimization step.
+  void replace_weights(Weights weights) { weights_ = std::move(weights); }
+  const Weights& weights() const { return weights_; }
+  Precision precision() const { return precision_; }
+  // Runs the groups through all layers, storing their keys and values. Each sequence appears in one group at
+  // most.
+  void step(KvCache& cache, std::span<const DecodeRows> groups, const LogitsConsumer& consume);
+
+ private:
+  struct Lane {  // one thread's memory
+    Workspace workspace;
+    Buffer hidden, last_rows, logits;
+  };
+  Weights weights_;
+  const Precision precision_;
+  bool is_small_;  // so small that threads do better on sequences of their own than side by side on one
+                   // product
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  void run(Lane& lane, KvCache& cache, std::span<const DecodeRows> groups, size_t first_group,
+           const LogitsConsumer& consume);
+};
+
+}  // namespace ropd::model

@@ -1,0 +1,217 @@
+#include "model/weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <unordered_map>
+
+#include "base/error.h"
+
+namespace ropd::model {
+namespace {
+
+float element(const void* data, DType dtype, size_t index) {
+  if (dtype == DType::f32) return static_cast<const float*>(data)[index];
+  const uint16_t bits = static_cast<const uint16_t*>(data)[index];
+  return dtype == DType::bf16 ? bf16_to_float(bits) : f16_to_float(bits);
+}
+
+void widen(std::span<float> to, const void* data, DType dtype) {
+  if (dtype == DType::f32)
+    std::memcpy(to.data(), data, to.size_bytes());
+  else
+    for (size_t i = 0; i < to.size(); ++i) to[i] = element(data, dtype, i);
+}
+
+// The one place that knows which tensor of a checkpoint is which part of the decoder.
+Weights assemble(const ModelConfig& c,
+                 const std::function<std::span<const float>(const std::string&)>& vector,
+                 const std::function<Linear(const std::string&)>& matrix) {
+  Weights weights;
+  weights.config = c;
+  weights.embedding = matrix("model.embed_tokens.weight");
+  weights.head = c.tie_word_embeddings ? weights.embedding : matrix("lm_head.weight");
+  weights.final_norm = vector("model.norm.weight");
+  for (int64_t i = 0; i < c.num_layers; ++i) {
+    const std::string layer = "model.layers." + std::to_string(i) + ".";
+    const auto projection = [&](const std::string& name) { return matrix(layer + name + ".weight"); };
+    LayerWeights w;
+    w.input_norm = vector(layer + "input_layernorm.weight");
+    w.q = projection("self_attn.q_proj");
+    w.k = projection("self_attn.k_proj");
+    w.v = projection("self_attn.v_proj");
+    w.o = projection("self_attn.o_proj");
+    if (c.has_qkv_bias) {
+      w.q_bias = vector(layer + "self_attn.q_proj.bias");
+      w.k_bias = vector(layer + "self_attn.k_proj.bias");
+      w.v_bias = vector(layer + "self_attn.v_proj.bias");
+    }
+    if (c.has_qk_norm) {
+      w.q_norm = vector(layer + "self_attn.q_norm.weight");
+      w.k_norm = vector(layer + "self_attn.k_norm.weight");
+    }
+    w.post_attention_norm = vector(layer + "post_attention_layernorm.weight");
+    if (c.is_moe() && c.is_moe_layer[static_cast<size_t>(i)]) {
+      w.router = projection("mlp.gate");
+      for (int64_t e = 0; e < c.num_experts; ++e) {
+        const std::string expert = "mlp.experts." + std::to_string(e) + ".";
+        w.experts.push_back({projection(expert + "gate_proj"), projection(expert + "up_proj"),
+                             projection(expert + "down_proj")});
+      }
+    } else {
+      w.gate = projection("mlp.gate_proj");
+      w.up = projection("mlp.up_proj");
+      w.down = projection("mlp.down_proj");
+    }
+    weights.layers.push_back(std::move(w));
+  }
+  return weights;
+}
+
+// Calls visit(name, matrix) for every matrix of the weights.
+void for_each_matrix(Weights& weights, const std::function<void(const std::string&, Linear&)>& visit) {
+  for (size_t i = 0; i < weights.layers.size(); ++i) {
+    LayerWeights& w = weights.layers[i];
+    const std::string layer = "layer " + std::to_string(i) + " ";
+    for (auto& [name, linear] : std::initializer_list<std::pair<const char*, Linear*>>{{"q_proj", &w.q},
+                                                                                       {"k_proj", &w.k},
+                                                                                       {"v_proj", &w.v},
+                                                                                       {"o_proj", &w.o},
+                                                                                       {"gate_proj", &w.gate},
+                                                                                       {"up_proj", &w.up},
+                                                                                       {"down_proj", &w.down},
+                                                                                       {"router", &w.router}})
+      if (linear->stored.data) visit(layer + name, *linear);
+    for (size_t e = 0; e < w.experts.size(); ++e)
+      for (Linear* linear : {&w.experts[e].gate, &w.experts[e].up, &w.experts[e].down})
+        visit(layer + "expert " + std::to_string(e), *linear);
+  }
+}
+
+}  // namespace
+
+void Linear::apply(std::span<float> y, std::span<const float> x, Precision precision) const {
+  if (packed && packed->precision() == precision)
+    kernels::matmul(y, x, *packed);
+  else
+    kernels::matmul(y, x, stored, precision);
+}
+
+std::vector<ParameterSlot> parameter_layout(const ModelConfig& config) {
+  std::vector<ParameterSlot> slots;
+  int64_t offset = 0;
+  for (const io::TensorShape& tensor : io::expected_tensors(config)) {
+    int64_t size = 1;
+    for (const int64_t dimension : tensor.shape) size *= dimension;
+    slots.push_back({tensor.name, tensor.shape, offset, size});
+    offset += size;
+  }
+  return slots;
+}
+
+int64_t parameter_count(const ModelConfig& config) {
+  const auto slots = parameter_layout(config);
+  return slots.back().offset + slots.back().size;
+}
+
+Parameters::Parameters(const ModelConfig& config)
+    : config_(config), slots_(parameter_layout(config)), values_(std::make_shared<Buffer>()) {
+  values_->resize(static_cast<size_t>(slots_.back().offset + slots_.back().size));
+  values_->fill(0);
+}
+
+Parameters Parameters::load(const io::ModelDirectory& directory) {
+  Parameters parameters(directory.config());
+  for (const ParameterSlot& slot : parameters.slots_) {
+    const io::StoredTensor& tensor = directory.tensor(slot.name);
+    const auto to =
+        parameters.values().subspan(static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size));
+    widen(to, tensor.bytes.data(), tensor.dtype);
+    for (size_t i = 0; i < to.size(); ++i)
+      if (!std::isfinite(to[i]))
+        fail(directory.path().string(), ": ", slot.name, " holds ", to[i], " at element ", i,
+             " (damaged or diverged checkpoint?)");
+  }
+  return parameters;
+}
+
+Weights Parameters::weights() const {
+  std::unordered_map<std::string, const ParameterSlot*> by_name;
+  for (const ParameterSlot& slot : slots_) by_name[slot.name] = &slot;
+  const auto at = [&](const std::string& name) { return values_->data() + by_name.at(name)->offset; };
+  Weights weights = assemble(
+      config_,
+      [&](const std::string& name) {
+        return std::span<const float>(at(name), static_cast<size_t>(by_name.at(name)->size));
+      },
+      [&](const std::string& name) {
+        const auto& shape = by_name.at(name)->shape;
+        return Linear{{at(name), DType::f32, shape[0], shape[1]}, nullptr};
+      });
+  weights.owner = values_;
+  return weights;
+}
+
+Weights map_weights(std::shared_ptr<const io::ModelDirectory> directory) {
+  struct Owner {
+    std::shared_ptr<const io::ModelDirectory> directory;
+    std::vector<std::unique_ptr<Buffer>> vectors;
+  };
+  auto owner = std::make_shared<Owner>();
+  owner->directory = directory;
+  Weights weights = assemble(
+      directory->config(),
+      [&](const std::string& name) -> std::span<const float> {
+        const io::StoredTensor& tensor = directory->tensor(name);
+        auto& vector = *owner->vectors.emplace_back(
+            std::make_unique<Buffer>(tensor.bytes.size() / dtype_bytes(tensor.dtype)));
+        widen(vector, tensor.bytes.data(), tensor.dtype);
+        for (const float value : vector.span())
+          if (!std::isfinite(value))
+            fail(directory->path().string(), ": ", name, " holds ", value, " (damaged checkpoint?)");
+        return vector.span();
+      },
+      [&](const std::string& name) {
+        const io::StoredTensor& tensor = directory->tensor(name);
+        return Linear{{tensor.bytes.data(), tensor.dtype, tensor.shape[0], tensor.shape[1]}, nullptr};
+      });
+  weights.owner = owner;
+  return weights;
+}
+
+Weights pack_weights(const Weights& weights, Precision precision) {
+  Weights packed = weights;
+  for_each_matrix(packed, [&](const std::string& name, Linear& linear) {
+    // The router stays in f32 in every precision (experts.cpp).
+    const bool is_router = name.ends_with("router");
+    linear.packed = std::make_shared<const kernels::PackedWeight>(
+        kernels::PackedWeight::pack(linear.stored, is_router ? Precision::f32 : precision));
+  });
+  packed.head.packed = std::make_shared<const kernels::PackedWeight>(
+      kernels::PackedWeight::pack(packed.head.stored, precision));
+  return packed;
+}
+
+void check_finite(const Weights& weights, const std::string& where) {
+  Weights views = weights;
+  const auto check = [&](const std::string& name, Linear& linear) {
+    const size_t size = static_cast<size_t>(linear.outputs() * linear.inputs());
+    // An exponent of all ones is NaN or infinity in every stored type.
+    const bool is_wide = linear.stored.dtype == DType::f32;
+    const uint32_t mask = is_wide ? 0x7f800000u : linear.stored.dtype == DType::bf16 ? 0x7f80u : 0x7c00u;
+    bool found = false;
+#pragma omp parallel for schedule(static) reduction(|| : found)
+    for (size_t i = 0; i < size; ++i) {
+      const uint32_t bits = is_wide ? static_cast<const uint32_t*>(linear.stored.data)[i]
+                                    : static_cast<const uint16_t*>(linear.stored.data)[i];
+      found = found || (bits & mask) == mask;
+    }
+    if (found) fail(where, ": ", name, " holds NaN or infinity (damaged or diverged checkpoint?)");
+  };
+  check("embed_tokens", views.embedding);
+  if (!weights.config.tie_word_embeddings) check("lm_head", views.head);
+  for_each_matrix(views, check);
+}
+
+}  // namespace ropd::model

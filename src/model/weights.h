@@ -1,0 +1,95 @@
+// The weights of a decoder as the forward pass sees them: views into whatever holds them (a mapped
+// checkpoint, the flat master parameters of training, packed copies for decoding). One struct serves all, so
+// one block implementation does.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/model_directory.h"
+#include "kernels/matmul.h"
+#include "records/model_config.h"
+#include "tensor/buffer.h"
+
+namespace ropd::model {
+
+using kernels::Precision;
+
+// A matrix [outputs, inputs]; products use the packed copy when there is one (same bits, faster for few
+// rows).
+struct Linear {
+  kernels::WeightView stored;
+  std::shared_ptr<const kernels::PackedWeight> packed;
+  int64_t outputs() const { return stored.rows; }
+  int64_t inputs() const { return stored.columns; }
+  void apply(std::span<float> y, std::span<const float> x, Precision precision) const;
+};
+
+struct Expert {
+  Linear gate, up, down;
+};
+
+// Spans are empty where the architecture has no such part.
+struct LayerWeights {
+  std::span<const float> input_norm;  // [D]
+  Linear q, k, v, o;                  // [H*E, D], [K*E, D], [K*E, D], [D, H*E]
+  std::span<const float> q_bias, k_bias, v_bias;
+  std::span<const float> q_norm, k_norm;       // [E]
+  std::span<const float> post_attention_norm;  // [D]
+  Linear gate, up, down;                       // [F, D], [F, D], [D, F]
+  Linear router;                               // [experts, D]
+  std::vector<Expert> experts;
+};
+
+// Constant after construction; may be read by several threads. Copies share what the views point to.
+struct Weights {
+  ModelConfig config;
+  Linear embedding;  // [V, D]; never packed
+  Linear head;       // [V, D]; the embedding when tied
+  std::span<const float> final_norm;
+  std::vector<LayerWeights> layers;
+  std::shared_ptr<const void> owner;  // keeps the memory behind the views alive
+};
+
+// Where each tensor of a model lies in flat storage, by its Hugging Face name, in the order of the
+// checkpoint's layers.
+struct ParameterSlot {
+  std::string name;
+  std::vector<int64_t> shape;
+  int64_t offset = 0;
+  int64_t size = 0;
+};
+
+std::vector<ParameterSlot> parameter_layout(const ModelConfig& config);
+int64_t parameter_count(const ModelConfig& config);
+
+// Flat f32 master parameters for training. The views of weights() follow later changes of values().
+class Parameters {
+ public:
+  explicit Parameters(const ModelConfig& config);
+  static Parameters load(const io::ModelDirectory& directory);
+  const ModelConfig& config() const { return config_; }
+  const std::vector<ParameterSlot>& slots() const { return slots_; }
+  std::span<float> values() { return *values_; }
+  std::span<const float> values() const { return std::as_const(*values_); }
+  Weights weights() const;
+
+ private:
+  ModelConfig config_;
+  std::vector<ParameterSlot> slots_;
+  std::shared_ptr<Buffer> values_;
+};
+
+// Views of a mapped checkpoint: matrices are used where they lie, in the type they are stored in; only
+// vectors are converted. Refuses non-finite norm weights by name.
+Weights map_weights(std::shared_ptr<const io::ModelDirectory> directory);
+
+// The same weights with every matrix packed for decoding in `precision`; the originals are no longer needed
+// except the embedding.
+Weights pack_weights(const Weights& weights, Precision precision);
+
+// Refuses weights that hold NaN or infinity, naming the tensor. Reads everything once.
+void check_finite(const Weights& weights, const std::string& where);
+
+}  // namespace ropd::model
