@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/elementary.h"
 #include "tensor/dtype.h"
@@ -132,11 +133,10 @@ HWY_INLINE float sum(const Lanes& x) {
   return values[0];
 }
 HWY_INLINE float maximum(const Lanes& x) {
-  alignas(64) float values[kLanes];
-  store(x, values);
-  for (int64_t half = kLanes / 2; half > 0; half /= 2)
-    for (int64_t i = 0; i < half; ++i) values[i] = std::max(values[i], values[i + half]);
-  return values[0];
+  FloatVector all = x.part[0];
+#pragma GCC unroll 16
+  for (int64_t i = 1; i < kParts; ++i) all = hn::Max(all, x.part[i]);
+  return hn::GetLane(hn::MaxOfLanes(FloatTag(), all));
 }
 
 // Calls body(offset, n) for runs of 16 elements: first the full ones with a constant n, then what is left.

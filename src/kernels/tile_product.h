@@ -1,0 +1,95 @@
+// The small products inside attention, on register tiles:
+//   C[m, n] (+)= sum_l A(m, l) B[l, n],   n in multiples of 16, A with any strides, B in f32 or bf16
+// Every element is one chain of fused multiply-adds in order of l, so the tiling never shows in a result.
+// Included once per instruction set, after foreach_target.h (see lanes.h).
+#if defined(ROPD_KERNELS_TILE_PRODUCT_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef ROPD_KERNELS_TILE_PRODUCT_H
+#undef ROPD_KERNELS_TILE_PRODUCT_H
+#else
+#define ROPD_KERNELS_TILE_PRODUCT_H
+#endif
+
+#include "kernels/lanes.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ropd::kernels::HWY_NAMESPACE {
+
+struct StridedRows {
+  const float* data;
+  int64_t row_stride;    // between m and m + 1
+  int64_t depth_stride;  // between l and l + 1
+};
+
+HWY_INLINE FloatVector load_widened(const float* p) { return hn::LoadU(FloatTag(), p); }
+HWY_INLINE FloatVector load_widened(const Bf16* p) {
+  const hn::Rebind<uint16_t, FloatTag> half;
+  const hn::Rebind<uint32_t, FloatTag> whole;
+  return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(hn::PromoteTo(whole, hn::LoadU(half, p))));
+}
+
+// kRows x kVectors accumulators live in registers.
+template <int kRows, int kVectors, class Element>
+HWY_INLINE void product_tile(float* c, int64_t c_stride, const StridedRows& a, const Element* b,
+                             int64_t b_stride, int64_t depth, bool add) {
+  const FloatTag tag;
+  FloatVector sums[kRows][kVectors];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v)
+      sums[r][v] = add ? hn::LoadU(tag, c + r * c_stride + v * kWidth) : hn::Zero(tag);
+  const float* a_data = a.data;
+  for (int64_t l = 0; l < depth; ++l) {
+    FloatVector columns[kVectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) columns[v] = load_widened(b + v * kWidth);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const FloatVector value = hn::Set(tag, a_data[r * a.row_stride]);
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(value, columns[v], sums[r][v]);
+    }
+    a_data += a.depth_stride;
+    b += b_stride;
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(sums[r][v], tag, c + r * c_stride + v * kWidth);
+}
+
+// All rows against kVectors vectors of columns, kRows at a time.
+template <int kRows, int kVectors, class Element>
+void product_columns(float* c, int64_t c_stride, StridedRows a, const Element* b, int64_t b_stride,
+                     int64_t rows, int64_t depth, bool add) {
+  for (; rows >= kRows; rows -= kRows) {
+    product_tile<kRows, kVectors>(c, c_stride, a, b, b_stride, depth, add);
+    c += kRows * c_stride;
+    a.data += kRows * a.row_stride;
+  }
+  if constexpr (kRows > 1) {
+    if (rows > 0)
+      product_columns<(kRows > 4 ? 4 : kRows / 2), kVectors>(c, c_stride, a, b, b_stride, rows, depth, add);
+  }
+}
+
+// columns is a multiple of 16.
+template <class Element>
+void product(float* c, int64_t c_stride, const StridedRows& a, const Element* b, int64_t b_stride,
+             int64_t rows, int64_t columns, int64_t depth, bool add) {
+  // Few rows need more columns side by side to keep both multiply-add units busy: two groups of 16 lanes at a
+  // time. With many rows that pays only where 32 registers exist.
+  constexpr int64_t kFew = 3;
+  constexpr bool kManyRegisters = kWidth == kLanes;
+  int64_t n = 0;
+  if (kManyRegisters || rows <= kFew)
+    for (; n + 2 * kLanes <= columns; n += 2 * kLanes)
+      product_columns<(kManyRegisters ? 6 : 2), 2 * kParts>(c + n, c_stride, a, b + n, b_stride, rows, depth,
+                                                            add);
+  for (; n < columns; n += kLanes)
+    product_columns<6, kParts>(c + n, c_stride, a, b + n, b_stride, rows, depth, add);
+}
+
+}  // namespace ropd::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
