@@ -58,6 +58,7 @@ struct StepRecord {
   uint64_t step = 0;       // U: minibatches processed so far, this one included; skipped ones count
   uint64_t iteration = 0;  // from 1
   uint32_t minibatch = 0;  // from 0 in its iteration
+  double unix_time = 0;    // when it ended
   std::string source;      // source_name()
   uint32_t sequences = 0;
   uint64_t tokens = 0;  // valid response tokens
@@ -79,6 +80,7 @@ struct StepRecord {
     field("step", step, "optimization step, from 1");
     field("iteration", iteration, "iteration, from 1");
     field("minibatch", minibatch, "minibatch of the iteration, from 0");
+    field("unix_time", unix_time, "when it ended, seconds since 1970");
     field("source", source, "where the rollouts come from");
     field("sequences", sequences, "responses in the minibatch");
     field("tokens", tokens, "valid response tokens in the minibatch");
@@ -147,6 +149,7 @@ struct StageSeconds {
 struct IterationRecord {
   uint64_t iteration = 0;    // from 1
   uint64_t step = 0;         // U after it
+  double unix_time = 0;      // when it ended
   uint32_t stage = 0;        // of the curriculum, from 0
   std::string source;        // source_name()
   uint64_t policy_step = 0;  // of the student that scored it (and sampled it, if current)
@@ -186,6 +189,7 @@ struct IterationRecord {
   void fields(auto&& field) {
     field("iteration", iteration, "iteration, from 1");
     field("step", step, "U: optimization steps so far");
+    field("unix_time", unix_time, "when it ended, seconds since 1970");
     field("stage", stage, "stage of the curriculum, from 0");
     field("source", source, "where the rollouts come from");
     field("policy_step", policy_step, "optimization step of the scoring student");

@@ -1,0 +1,242 @@
+#include "io/metrics_file.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <concepts>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace ropd::io {
+namespace {
+
+// --- writing ---
+
+void write_json(std::string& out, std::string_view value) {
+  out += Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+void write_json(std::string& out, const std::string& value) { write_json(out, std::string_view(value)); }
+void write_json(std::string& out, bool value) { out += value ? "true" : "false"; }
+void write_json(std::string& out, double value) {
+  if (!std::isfinite(value)) {
+    out += "null";
+  } else {
+    fmt::format_to(std::back_inserter(out), "{}", value);  // the shortest form that reads back exactly
+  }
+}
+template <std::unsigned_integral T>
+requires(!std::same_as<T, bool>) void write_json(std::string& out, T value) { out += std::to_string(value); }
+void write_json(std::string& out, const std::vector<std::string>& values) {
+  out += '[';
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i) out += ',';
+    write_json(out, values[i]);
+  }
+  out += ']';
+}
+
+// Absent values and empty texts are left out of the line.
+template <class T>
+const T* present(const T& value) {
+  return &value;
+}
+template <class T>
+const T* present(const std::optional<T>& value) {
+  return value ? &*value : nullptr;
+}
+const std::string* present(const std::string& value) { return value.empty() ? nullptr : &value; }
+
+template <class Record>
+std::string line_of(std::string_view kind, const Record& record) {
+  std::string out = "{\"kind\":";
+  write_json(out, kind);
+  Record copy = record;  // fields() serves reading too, so it needs a mutable object
+  copy.fields([&](std::string_view name, auto& member, std::string_view) {
+    const auto* value = present(std::as_const(member));
+    if (!value) return;
+    out += ',';
+    write_json(out, name);
+    out += ':';
+    write_json(out, *value);
+  });
+  return out + "}";
+}
+
+// --- reading ---
+
+[[noreturn]] void refuse(const std::string& where, std::string_view name, const Json& value,
+                         std::string_view expected) {
+  fail(where, ": ", name, " is ", value.dump().substr(0, 80), ", expected ", expected);
+}
+
+void read_json(std::string& member, const Json& value, std::string_view name, const std::string& where) {
+  if (!value.is_string()) refuse(where, name, value, "a text");
+  member = value.get<std::string>();
+}
+void read_json(bool& member, const Json& value, std::string_view name, const std::string& where) {
+  if (!value.is_boolean()) refuse(where, name, value, "true or false");
+  member = value.get<bool>();
+}
+void read_json(double& member, const Json& value, std::string_view name, const std::string& where) {
+  if (value.is_null()) {
+    member = std::numeric_limits<double>::quiet_NaN();
+  } else if (value.is_number()) {
+    member = value.get<double>();
+  } else {
+    refuse(where, name, value, "a number or null");
+  }
+}
+template <std::unsigned_integral T>
+requires(!std::same_as<T, bool>) void read_json(T& member, const Json& value, std::string_view name,
+                                                const std::string& where) {
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > std::numeric_limits<T>::max())
+    refuse(where, name, value, "a count");
+  member = value.get<T>();
+}
+void read_json(std::vector<std::string>& member, const Json& value, std::string_view name,
+               const std::string& where) {
+  if (!value.is_array()) refuse(where, name, value, "a list of texts");
+  member.clear();
+  for (const Json& item : value) read_json(member.emplace_back(), item, name, where);
+}
+template <class T>
+void read_json(std::optional<T>& member, const Json& value, std::string_view name, const std::string& where) {
+  read_json(member.emplace(), value, name, where);
+}
+
+// Keys this version does not know are left alone: a report reads files of newer versions as far as it can.
+template <class Record>
+Record record_of(const Json& object, const std::string& where) {
+  Record record;
+  record.fields([&](std::string_view name, auto& member, std::string_view) {
+    const auto found = object.find(name);
+    if (found != object.end()) read_json(member, *found, name, where);
+  });
+  return record;
+}
+
+struct Line {
+  std::string_view text;
+  uint64_t begin = 0;
+  std::string where;
+};
+
+// Whole lines only; `visit` returns false to stop.
+template <class Visit>
+void for_each_line(const Path& path, std::string_view content, const Visit& visit) {
+  uint64_t begin = 0, number = 0;
+  for (size_t end; (end = content.find('\n', begin)) != std::string_view::npos; begin = end + 1) {
+    ++number;
+    if (!visit(Line{content.substr(begin, end - begin), begin, path.string() + ":" + std::to_string(number)}))
+      return;
+  }
+}
+
+Json parse_line(const Line& line) {
+  Json object = parse_json(line.text, line.where, 8);
+  if (!object.is_object() || !object.contains("kind") || !object["kind"].is_string())
+    fail(line.where, ": not a metrics record (an object with \"kind\")");
+  return object;
+}
+
+// --- charts ---
+
+void add_scalar(Scalars& out, std::string_view name, double value) { out.emplace_back(name, value); }
+void add_scalar(Scalars&, std::string_view, const std::string&) {}
+void add_scalar(Scalars&, std::string_view, const std::vector<std::string>&) {}
+
+template <class Record>
+Scalars scalars(Record record) {
+  Scalars out;
+  record.fields([&](std::string_view name, auto& member, std::string_view) {
+    if (name == "step" || name == "iteration" || name == "minibatch" || name == "unix_time") return;
+    if (const auto* value = present(std::as_const(member))) {
+      if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(*value)>>) {
+        add_scalar(out, name, static_cast<double>(*value));
+      } else {
+        add_scalar(out, name, *value);
+      }
+    }
+  });
+  return out;
+}
+
+template <class Record>
+void add_reference(std::ostream& out, std::string_view kind) {
+  out << "| `kind: " << kind << "` | meaning |\n|---|---|\n";
+  Record record;
+  record.fields([&](std::string_view name, auto&, std::string_view meaning) {
+    out << "| `" << name << "` | " << meaning << " |\n";
+  });
+}
+
+}  // namespace
+
+std::string metrics_line(const StepRecord& record) { return line_of("step", record); }
+std::string metrics_line(const IterationRecord& record) { return line_of("iteration", record); }
+Scalars scalars_of(const StepRecord& record) { return scalars(record); }
+Scalars scalars_of(const IterationRecord& record) { return scalars(record); }
+
+std::string metrics_reference_markdown() {
+  std::ostringstream out;
+  add_reference<StepRecord>(out, "step");
+  out << "\n";
+  add_reference<IterationRecord>(out, "iteration");
+  return out.str();
+}
+
+Metrics read_metrics(const Path& path) {
+  const MappedFile file(path);
+  Metrics metrics;
+  for_each_line(path, file.text(), [&](const Line& line) {
+    const Json object = parse_line(line);
+    const std::string kind = object["kind"];
+    if (kind == "step") {
+      metrics.open_steps.push_back(record_of<StepRecord>(object, line.where));
+    } else if (kind == "iteration") {
+      auto& record = metrics.iterations.emplace_back(record_of<IterationRecord>(object, line.where));
+      record.steps = std::exchange(metrics.open_steps, {});
+    } else {
+      fail(line.where, ": kind is \"", kind, "\", expected \"step\" or \"iteration\"");
+    }
+    return true;
+  });
+  return metrics;
+}
+
+uint64_t cut_metrics_back(const Path& path, uint64_t step) {
+  if (!std::filesystem::exists(path)) return 0;
+  std::string removed;
+  uint64_t keep = 0, num_removed = 0;
+  {
+    const MappedFile file(path);
+    keep = file.text().rfind('\n') + 1;  // npos + 1 = 0
+    for_each_line(path, file.text(), [&](const Line& line) {
+      const Json object = parse_line(line);
+      if (object.contains("step") && object["step"].is_number_unsigned() &&
+          object["step"].get<uint64_t>() <= step)
+        return true;
+      removed = file.text().substr(line.begin, keep - line.begin);
+      keep = line.begin;
+      return false;
+    });
+  }
+  if (!removed.empty()) {
+    AppendFile discarded(path.parent_path() / "metrics.discarded.jsonl");
+    for_each_line(path, removed, [&](const Line& line) {
+      discarded.append_unsynced(line.text);
+      ++num_removed;
+      return true;
+    });
+    discarded.sync();
+  }
+  truncate_file(path, keep);
+  return num_removed;
+}
+
+}  // namespace ropd::io
