@@ -9,6 +9,7 @@
 #include "kernels/lanes.h"
 #include "kernels/parallel.h"
 #include "kernels/tile_product.h"
+#include "tensor/buffer.h"
 
 #ifndef ROPD_KERNELS_ATTENTION_TASK
 #define ROPD_KERNELS_ATTENTION_TASK

@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "kernels/attention.h"
-#include "tensor/buffer.h"
 
 namespace ropd::kernels {
 
@@ -19,13 +18,6 @@ constexpr int64_t chunk_tokens(const AttentionShape& shape) {
   const int64_t group = shape.num_heads / shape.num_kv_heads;
   return group >= 64 ? 1 : 64 / group;
 }
-
-// A run of query tokens of one sequence.
-struct QueryChunk {
-  int64_t sequence = 0;
-  int64_t first_token = 0;  // within the sequence
-  int64_t num_tokens = 0;
-};
 
 // to [E][32] = from [32][E] transposed; only `keys` rows exist, the others become 0.
 void transpose_keys(float* to, const float* from, int64_t from_stride, int64_t keys, int64_t head_dim);

@@ -1,0 +1,231 @@
+// The gradient of attention(): query chunks outside, key blocks inside; scores are recomputed from
+// log_sum_exp.
+//   P = exp(S - lse)   dV += Pᵀ dO   dP = dO Vᵀ   dS = scale * P * (dP - rowsum(dO * O))   dQ += dS K   dK +=
+//   dSᵀ Q
+// One thread does all of a (sequence, kv head), so every sum has one order: keys ascending for dQ, tokens
+// ascending for dK and dV.
+#include "kernels/attention.h"
+#include "kernels/attention_blocks.h"
+#include "kernels/instruction_sets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/attention_grad.cpp"
+#include <hwy/foreach_target.h>
+
+#include "kernels/lanes.h"
+#include "kernels/parallel.h"
+#include "kernels/tile_product.h"
+#include "tensor/buffer.h"
+
+#ifndef ROPD_KERNELS_ATTENTION_GRAD_TASK
+#define ROPD_KERNELS_ATTENTION_GRAD_TASK
+namespace ropd::kernels {
+namespace {
+
+// One sequence, one kv head with its group of query heads.
+struct GradTask {
+  float *grad_q = nullptr, *grad_k = nullptr, *grad_v = nullptr;
+  const float *grad_out = nullptr, *out = nullptr,
+              *q = nullptr;                // [length, group, E], tokens q_stride apart, as is grad_q
+  const float* log_sum_exp = nullptr;      // [length, group], tokens lse_stride apart
+  const float *k = nullptr, *v = nullptr;  // [length, E], tokens kv_stride apart, as are grad_k, grad_v
+  int64_t q_stride = 0, lse_stride = 0, kv_stride = 0;
+  int64_t length = 0, group = 0, head_dim = 0, tokens_at_once = 0;
+  float scale = 1;
+};
+
+// Offsets into a thread's scratch, in floats. M rows = tokens of a chunk x heads of a kv head; L = padded
+// length; W = padded E.
+struct GradScratch {
+  int64_t q, grad_out, grad_q, scores, grad_scores, deltas, keys, grad_keys, grad_values, keys_across,
+      values_across, total;
+  GradScratch(int64_t length, int64_t rows, int64_t head_dim) {
+    const int64_t padded = round_up(head_dim, 16), keys_length = round_up(length, kKeyBlock);
+    q = 0;                                             // [M, W]
+    grad_out = q + rows * padded;                      // [M, W]
+    grad_q = grad_out + rows * padded;                 // [M, W]
+    scores = grad_q + rows * padded;                   // [M, 32]
+    grad_scores = scores + rows * kKeyBlock;           // [M, 32]
+    deltas = grad_scores + rows * kKeyBlock;           // [M]
+    keys = deltas + round_up(rows, 16);                // [L, W]
+    grad_keys = keys + keys_length * padded;           // [L, W]
+    grad_values = grad_keys + keys_length * padded;    // [L, W]
+    keys_across = grad_values + keys_length * padded;  // [L / 32, E, 32]
+    values_across = keys_across + keys_length * head_dim;
+    total = values_across + keys_length * head_dim;
+  }
+};
+
+}  // namespace
+}  // namespace ropd::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace ropd::kernels::HWY_NAMESPACE {
+
+HWY_INLINE void copy_padded(float* to, const float* from, int64_t width, int64_t padded) {
+  std::copy_n(from, width, to);
+  std::fill(to + width, to + padded, 0.0f);
+}
+
+// scores become P, grad_scores become dS; both 0 for keys the row does not see.
+HWY_INLINE void score_gradients(float* scores, float* grad_scores, float log_sum_exp, float delta,
+                                int64_t visible, float scale) {
+  const Lanes scales = broadcast(scale), lse = broadcast(-log_sum_exp), deltas = broadcast(delta);
+#pragma GCC unroll 2
+  for (int64_t j = 0; j < kKeyBlock; j += kLanes) {
+    const Lanes p = exp(fma(load(scores + j), scales, lse));
+    store(p, scores + j);
+    store(p * (load(grad_scores + j) - deltas) * scales, grad_scores + j);
+  }
+  if (visible < kKeyBlock) {
+    std::fill(scores + visible, scores + kKeyBlock, 0.0f);
+    std::fill(grad_scores + visible, grad_scores + kKeyBlock, 0.0f);
+  }
+}
+
+void load_keys(const GradTask& task, const GradScratch& at, float* scratch) {
+  const int64_t width = task.head_dim, padded = round_up(width, kLanes);
+  for (int64_t j = 0; j < task.length; ++j) {
+    copy_padded(scratch + at.keys + j * padded, task.k + j * task.kv_stride, width, padded);
+    copy_padded(scratch + at.grad_keys + j * padded, task.grad_k + j * task.kv_stride, width, padded);
+    copy_padded(scratch + at.grad_values + j * padded, task.grad_v + j * task.kv_stride, width, padded);
+  }
+  for (int64_t begin = 0; begin < task.length; begin += kKeyBlock) {
+    const int64_t keys = std::min(kKeyBlock, task.length - begin);
+    transpose_keys(scratch + at.keys_across + begin * width, scratch + at.keys + begin * padded, padded, keys,
+                   width);
+    transpose_keys(scratch + at.values_across + begin * width, task.v + begin * task.kv_stride,
+                   task.kv_stride, keys, width);
+  }
+}
+
+void load_queries(const GradTask& task, const GradScratch& at, float* scratch, int64_t first,
+                  int64_t tokens) {
+  const int64_t width = task.head_dim, padded = round_up(width, kLanes);
+  for (int64_t m = 0; m < tokens * task.group; ++m) {
+    const int64_t from = (first + m / task.group) * task.q_stride + m % task.group * width;
+    copy_padded(scratch + at.q + m * padded, task.q + from, width, padded);
+    copy_padded(scratch + at.grad_q + m * padded, task.grad_q + from, width, padded);
+    copy_padded(scratch + at.grad_out + m * padded, task.grad_out + from, width, padded);
+    Lanes products = broadcast(0.0f);
+    for_lanes(width, [&](int64_t e, int64_t n) {
+      products = fma(load(task.grad_out + from + e, n), load(task.out + from + e, n), products);
+    });
+    scratch[at.deltas + m] = sum(products);
+  }
+}
+
+void grad_block(const GradTask& task, const GradScratch& at, float* scratch, int64_t first, int64_t tokens,
+                int64_t begin) {
+  const int64_t width = task.head_dim, padded = round_up(width, kLanes), group = task.group;
+  const int64_t rows = tokens * group, first_row = std::max<int64_t>(0, begin - first) * group,
+                live = rows - first_row;
+  const int64_t keys = std::min(kKeyBlock, first + tokens - begin);
+  float *const q = scratch + at.q + first_row * padded, *const grad_out =
+                                                            scratch + at.grad_out + first_row * padded;
+  float* const scores = scratch + at.scores + first_row * kKeyBlock;
+  float* const grad_scores = scratch + at.grad_scores + first_row * kKeyBlock;
+  product(scores, kKeyBlock, {q, padded, 1}, scratch + at.keys_across + begin * width, kKeyBlock, live,
+          kKeyBlock, width, false);
+  product(grad_scores, kKeyBlock, {grad_out, padded, 1}, scratch + at.values_across + begin * width,
+          kKeyBlock, live, kKeyBlock, width, false);
+  for (int64_t m = first_row; m < rows; ++m) {
+    const int64_t token = first + m / group;
+    score_gradients(scratch + at.scores + m * kKeyBlock, scratch + at.grad_scores + m * kKeyBlock,
+                    task.log_sum_exp[token * task.lse_stride + m % group], scratch[at.deltas + m],
+                    token - begin + 1, task.scale);
+  }
+  product(scratch + at.grad_values + begin * padded, padded, {scores, 1, kKeyBlock}, grad_out, padded, keys,
+          padded, live, true);
+  product(scratch + at.grad_keys + begin * padded, padded, {grad_scores, 1, kKeyBlock}, q, padded, keys,
+          padded, live, true);
+  product(scratch + at.grad_q + first_row * padded, padded, {grad_scores, kKeyBlock, 1},
+          scratch + at.keys + begin * padded, padded, live, padded, keys, true);
+}
+
+void grad_task(const GradTask& task, float* scratch) {
+  const int64_t width = task.head_dim, padded = round_up(width, kLanes), group = task.group;
+  const GradScratch at(task.length, std::min(task.tokens_at_once, task.length) * group, width);
+  load_keys(task, at, scratch);
+  for (int64_t first = 0; first < task.length; first += task.tokens_at_once) {
+    const int64_t tokens = std::min(task.tokens_at_once, task.length - first);
+    load_queries(task, at, scratch, first, tokens);
+    for (int64_t begin = 0; begin < first + tokens; begin += kKeyBlock)
+      grad_block(task, at, scratch, first, tokens, begin);
+    for (int64_t m = 0; m < tokens * group; ++m)
+      std::copy_n(scratch + at.grad_q + m * padded, width,
+                  task.grad_q + (first + m / group) * task.q_stride + m % group * width);
+  }
+  for (int64_t j = 0; j < task.length; ++j) {
+    std::copy_n(scratch + at.grad_keys + j * padded, width, task.grad_k + j * task.kv_stride);
+    std::copy_n(scratch + at.grad_values + j * padded, width, task.grad_v + j * task.kv_stride);
+  }
+}
+
+}  // namespace ropd::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <omp.h>
+
+#include <cassert>
+
+namespace ropd::kernels {
+
+HWY_EXPORT(grad_task);
+
+void attention_grad(std::span<float> grad_q, std::span<float> grad_k, std::span<float> grad_v,
+                    std::span<const float> grad_out, std::span<const float> out,
+                    std::span<const float> log_sum_exp, std::span<const float> q, std::span<const float> k,
+                    std::span<const float> v, std::span<const int64_t> sequence_begins,
+                    const AttentionShape& shape) {
+  const int64_t heads = shape.num_heads, kv_heads = shape.num_kv_heads, width = shape.head_dim,
+                group = heads / kv_heads;
+  const int64_t sequences = static_cast<int64_t>(sequence_begins.size()) - 1;
+  assert(grad_q.size() == q.size() && grad_out.size() == q.size() && out.size() == q.size());
+  assert(grad_k.size() == k.size() && grad_v.size() == k.size() && v.size() == k.size());
+  int64_t longest = 0, work = 0;
+  for (int64_t s = 0; s < sequences; ++s) {
+    const int64_t length =
+        sequence_begins[static_cast<size_t>(s + 1)] - sequence_begins[static_cast<size_t>(s)];
+    longest = std::max(longest, length);
+    work += length * (length + 32) * heads * width;
+  }
+  const int64_t units = sequences * kv_heads;
+  const bool is_parallel = work >= kWorthThreads && units > 1 && !omp_in_parallel();
+  const int threads = is_parallel ? static_cast<int>(std::min<int64_t>(units, omp_get_max_threads())) : 1;
+  const int64_t tokens_at_once = chunk_tokens(shape);
+  const int64_t scratch_size =
+      round_up(GradScratch(longest, std::min(tokens_at_once, longest) * group, width).total, 16);
+  Buffer scratch(static_cast<size_t>(scratch_size * threads));
+  const auto function = HWY_DYNAMIC_DISPATCH(grad_task);
+  const int64_t grain = std::max<int64_t>(1, std::min<int64_t>(units / (8 * threads), 16));
+#pragma omp parallel for schedule(dynamic, grain) num_threads(threads) if (is_parallel)
+  for (int64_t unit = 0; unit < units; ++unit) {
+    const int64_t sequence = unit / kv_heads, head = unit % kv_heads;
+    const int64_t row = sequence_begins[static_cast<size_t>(sequence)], at = row * heads + head * group;
+    const int64_t q_at = at * width, kv_at = (row * kv_heads + head) * width;
+    GradTask task;
+    task.grad_q = grad_q.data() + q_at;
+    task.grad_k = grad_k.data() + kv_at;
+    task.grad_v = grad_v.data() + kv_at;
+    task.grad_out = grad_out.data() + q_at;
+    task.out = out.data() + q_at;
+    task.q = q.data() + q_at;
+    task.log_sum_exp = log_sum_exp.data() + at;
+    task.k = k.data() + kv_at;
+    task.v = v.data() + kv_at;
+    task.q_stride = heads * width;
+    task.lse_stride = heads;
+    task.kv_stride = kv_heads * width;
+    task.length = sequence_begins[static_cast<size_t>(sequence + 1)] - row;
+    task.group = group;
+    task.head_dim = width;
+    task.tokens_at_once = tokens_at_once;
+    task.scale = shape.scale;
+    function(task, scratch.data() + omp_get_thread_num() * scratch_size);
+  }
+}
+
+}  // namespace ropd::kernels
+#endif

@@ -1,0 +1,105 @@
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include "kernels/attention.h"
+#include "kernels/attention_test_support.h"
+#include "support/gradient_check.h"
+
+namespace ropd::kernels {
+namespace {
+
+using ropd::test::gradient_check;
+using ropd::test::random_values;
+using test::AttentionCase;
+using test::naive_attention;
+using test::run;
+
+struct Gradients {
+  std::vector<float> q, k, v;
+  bool operator==(const Gradients&) const = default;
+};
+
+Gradients zero_gradients(const AttentionCase& c) {
+  return {std::vector<float>(c.q.size()), std::vector<float>(c.k.size()), std::vector<float>(c.v.size())};
+}
+
+void add_gradients(Gradients& gradients, const AttentionCase& c, const std::vector<float>& grad_out) {
+  const auto result = run(c);
+  attention_grad(gradients.q, gradients.k, gradients.v, grad_out, result.out, result.log_sum_exp, c.q, c.k,
+                 c.v, c.begins, c.shape);
+}
+
+TEST(AttentionGrad, AgreesWithCentralDifferences) {
+  for (const auto& [lengths, heads, kv_heads, width] :
+       std::vector<std::tuple<std::vector<int64_t>, int64_t, int64_t, int64_t>>{{{1, 2}, 1, 1, 1},
+                                                                                {{9, 0, 35}, 2, 1, 5},
+                                                                                {{40}, 4, 2, 16},
+                                                                                {{70, 3}, 3, 1, 24},
+                                                                                {{5}, 80, 1, 3}}) {
+    AttentionCase c(lengths, heads, kv_heads, width, 31);
+    const auto grad_out = random_values(c.q.size(), 5);
+    Gradients gradients = zero_gradients(c);
+    add_gradients(gradients, c, grad_out);
+    const auto loss = [&] {
+      const auto out = naive_attention(c);
+      double total = 0;
+      for (size_t i = 0; i < out.size(); ++i) total += out[i] * grad_out[i];
+      return total;
+    };
+    gradient_check("q", c.q, gradients.q, loss, 2e-5, 1e-3f, 25);
+    gradient_check("k", c.k, gradients.k, loss, 2e-5, 1e-3f, 25);
+    gradient_check("v", c.v, gradients.v, loss, 2e-5, 1e-3f, 25);
+  }
+}
+
+TEST(AttentionGrad, PackedEqualsOneByOne) {
+  const std::vector<int64_t> lengths = {33, 1, 90};
+  const AttentionCase c(lengths, 4, 2, 20, 11);
+  const auto grad_out = random_values(c.q.size(), 6);
+  Gradients packed = zero_gradients(c);
+  add_gradients(packed, c, grad_out);
+  for (size_t s = 0; s < lengths.size(); ++s) {
+    AttentionCase alone({lengths[s]}, 4, 2, 20, 0);
+    const auto part = [&](const std::vector<float>& all, int64_t width) {
+      return std::vector<float>(all.begin() + c.begins[s] * width, all.begin() + c.begins[s + 1] * width);
+    };
+    alone.q = part(c.q, 80);
+    alone.k = part(c.k, 40);
+    alone.v = part(c.v, 40);
+    Gradients gradients = zero_gradients(alone);
+    add_gradients(gradients, alone, part(grad_out, 80));
+    EXPECT_EQ(gradients.q, part(packed.q, 80));
+    EXPECT_EQ(gradients.k, part(packed.k, 40));
+    EXPECT_EQ(gradients.v, part(packed.v, 40));
+  }
+}
+
+TEST(AttentionGrad, AddsToWhatIsThere) {
+  const AttentionCase c({20}, 2, 1, 8, 12);
+  const auto grad_out = random_values(c.q.size(), 7);
+  Gradients once = zero_gradients(c), twice = zero_gradients(c);
+  add_gradients(once, c, grad_out);
+  add_gradients(twice, c, grad_out);
+  add_gradients(twice, c, grad_out);
+  for (size_t i = 0; i < once.k.size(); ++i) {
+    EXPECT_NEAR(twice.k[i], 2 * once.k[i], 1e-5);
+    EXPECT_NEAR(twice.v[i], 2 * once.v[i], 1e-5);
+  }
+  for (size_t i = 0; i < once.q.size(); ++i) EXPECT_NEAR(twice.q[i], 2 * once.q[i], 1e-5);
+}
+
+TEST(AttentionGrad, DoesNotDependOnTheNumberOfThreads) {
+  const AttentionCase c({150, 20, 90}, 4, 2, 32, 13);
+  const auto grad_out = random_values(c.q.size(), 8);
+  const int threads = omp_get_max_threads();
+  Gradients one = zero_gradients(c), three = zero_gradients(c);
+  omp_set_num_threads(1);
+  add_gradients(one, c, grad_out);
+  omp_set_num_threads(3);
+  add_gradients(three, c, grad_out);
+  omp_set_num_threads(threads);
+  EXPECT_EQ(one, three);
+}
+
+}  // namespace
+}  // namespace ropd::kernels
