@@ -2,7 +2,6 @@
 // and template files, and the weights in model.safetensors or in shards named by
 // model.safetensors.index.json.
 #pragma once
-#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -22,6 +21,10 @@ struct ExpectedTensor {
 
 // The tensors a checkpoint of this config holds; lm_head.weight only when it is not tied to the embeddings.
 std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config);
+
+// Fails unless the tensors are exactly the expected ones, naming what is missing, extra or wrongly shaped; a
+// tied lm_head.weight may be present. `where` begins the error text.
+void check_tensors(const ModelConfig& config, std::span<const TensorInfo> tensors, std::string_view where);
 
 // model.safetensors.index.json: tensor name -> file name, checked to be plain names.
 std::map<std::string, std::string> parse_shard_index(std::string_view index_json, std::string_view where);
@@ -52,31 +55,5 @@ class ModelDirectory {
   std::vector<SafetensorsFile> files_;
   std::vector<StoredTensor> tensors_;  // views into files_
 };
-
-// One tensor to save. `produce` gives its bytes to the sink in pieces, so that a conversion needs no second
-// copy of the model.
-struct TensorToSave {
-  using Sink = std::function<void(std::span<const std::byte>)>;
-  TensorInfo info;
-  std::function<void(const Sink&)> produce;
-};
-
-struct SaveModelOptions {
-  Path
-      source_directory;  // tokenizer, template and license files are copied from here unchanged; empty = none
-  std::string config_json;             // its dtype key is set to the stored dtype
-  std::string generation_config_json;  // empty = none
-  std::string base_model;              // for the model card
-  std::string description;             // paragraphs of the model card
-  uint64_t max_shard_bytes = 5'000'000'000;
-};
-
-// Writes a new directory, which appears whole or not at all (temporary sibling, fsync, rename). A tied
-// lm_head.weight is left out. Fails when `path` exists and is not an empty folder, when the tensors do not
-// fit the config, or when the disk is too small.
-void save_model_directory(const Path& path, const SaveModelOptions& options,
-                          std::vector<TensorToSave> tensors);
-void save_model_directory(const Path& path, const SaveModelOptions& options,
-                          std::span<const StoredTensor> tensors);
 
 }  // namespace ropd::io
