@@ -33,7 +33,7 @@ class RowAccumulator {
   float max_ = 0;
   float sum_ = 0;           // of exp(x - max_)
   float weighted_sum_ = 0;  // of exp(x - max_) (x - max_)
-  bool empty_ = true;
+  bool empty_ = true, has_entropy_ = true;
 };
 
 RowStatistics row_statistics(std::span<const float> logits);
@@ -53,6 +53,7 @@ class TopEntries {
   std::span<float> values_;
   std::span<int32_t> ids_;
   int64_t count_ = 0;
+  void insert(float value, int32_t id);
 };
 
 // y = exp(logits - log_sum_exp); y may be logits.
