@@ -1,0 +1,223 @@
+#include "report/run_data.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "io/metrics_file.h"
+
+namespace ropd::report {
+namespace {
+
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+constexpr uint64_t kMaxDocumentBytes = uint64_t{64} << 20;
+constexpr size_t kMaxSettings = 4000;
+constexpr int kMaxDepth = 24;
+
+double number_at(const Json& object, const char* name, const std::string& where) {
+  const auto found = object.find(name);  // end() for what is no object
+  if (found == object.end() || !found->is_number())
+    fail(where, ": \"", name, "\" is missing or not a number (written by another version?)");
+  return found->get<double>();
+}
+
+const Json& member_at(const Json& object, const char* name, Json::value_t type, const char* expected,
+                      const std::string& where) {
+  if (!object.is_object())
+    fail(where, ": expected an object around \"", name, "\" (written by another version?)");
+  const auto found = object.find(name);
+  if (found == object.end() || found->type() != type)
+    fail(where, ": \"", name, "\" is missing or not ", expected, " (written by another version?)");
+  return *found;
+}
+
+const Json& list_at(const Json& object, const char* name, const std::string& where) {
+  return member_at(object, name, Json::value_t::array, "a list", where);
+}
+const Json& object_at(const Json& object, const char* name, const std::string& where) {
+  return member_at(object, name, Json::value_t::object, "an object", where);
+}
+std::string text_at(const Json& object, const char* name, const std::string& where) {
+  return member_at(object, name, Json::value_t::string, "a text", where).get<std::string>();
+}
+
+void add_setting(Settings& settings, const std::string& key, std::string value) {
+  if (settings.size() < kMaxSettings) settings.emplace_back(key, std::move(value));
+}
+
+std::string joined(const std::string& prefix, const std::string& key) {
+  return prefix.empty() ? key : prefix + "." + key;
+}
+
+void flatten(Settings& settings, const std::string& prefix, const Json& value, int depth) {
+  if (depth > kMaxDepth || settings.size() >= kMaxSettings) return;
+  if (value.is_object())
+    for (const auto& [key, item] : value.items()) flatten(settings, joined(prefix, key), item, depth + 1);
+  else
+    add_setting(settings, prefix,
+                value.is_string() ? value.get<std::string>()
+                                  : value.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+bool is_flat(const YAML::Node& node) {
+  return std::all_of(node.begin(), node.end(),
+                     [](const auto& item) { return item.IsScalar() || item.IsNull(); });
+}
+
+void flatten(Settings& settings, const std::string& prefix, const YAML::Node& node, int depth) {
+  if (depth > kMaxDepth || settings.size() >= kMaxSettings) return;
+  if (node.IsMap()) {
+    for (const auto& item : node)
+      flatten(settings, joined(prefix, item.first.as<std::string>("?")), item.second, depth + 1);
+  } else if (node.IsSequence() && is_flat(node)) {
+    std::string list;
+    for (const auto& item : node) list += (list.empty() ? "" : ", ") + item.as<std::string>("null");
+    add_setting(settings, prefix, "[" + list + "]");
+  } else if (node.IsSequence()) {
+    size_t index = 0;
+    for (const auto& item : node)
+      flatten(settings, prefix + "[" + std::to_string(index++) + "]", item, depth + 1);
+  } else {
+    add_setting(settings, prefix, node.IsNull() ? "null" : node.as<std::string>(""));
+  }
+}
+
+Settings flatten_yaml(const std::string& text, const Path& path) {
+  Settings settings;
+  try {
+    flatten(settings, "", YAML::Load(text), 0);
+  } catch (const YAML::Exception& error) {
+    fail(path.string(), ": ", error.what());
+  }
+  return settings;
+}
+
+Json read_json(const Path& path) { return parse_json(read_file(path, kMaxDocumentBytes), path.string()); }
+
+std::vector<Path> sorted_entries(const Path& directory) {
+  std::vector<Path> entries;
+  if (std::filesystem::is_directory(directory))
+    for (const auto& entry : std::filesystem::directory_iterator(directory)) entries.push_back(entry.path());
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+EvaluationResult read_evaluation(const Path& directory);
+PrefixResult read_prefixes(const Path& path);
+
+// The evaluation whose name sorts last: names carry the step (step-00060) where a run has several.
+void find_evaluation(RunData& run) {
+  for (const Path& directory : sorted_entries(run.path / "eval")) {
+    if (!std::filesystem::exists(directory / "summary.json")) continue;
+    run.evaluation = read_evaluation(directory);
+    const Path responses = directory / "responses.jsonl";
+    run.evaluation_responses = std::filesystem::exists(responses) ? responses : Path{};
+  }
+}
+
+void find_rollouts(RunData& run) {
+  for (const Path& file : sorted_entries(run.path / "rollouts")) {
+    const std::string name = file.filename().string();
+    if (!name.starts_with("iter-") || file.extension() != ".jsonl") continue;
+    const uint64_t iteration = std::strtoull(name.c_str() + 5, nullptr, 10);
+    const bool is_sampled =
+        std::any_of(run.iterations.begin(), run.iterations.end(), [&](const IterationRecord& record) {
+          return record.iteration == iteration && record.source == "current";
+        });
+    if (!is_sampled) continue;
+    if (run.first_rollouts.empty()) run.first_rollouts = file;
+    run.last_rollouts = file;
+  }
+  const Path bank = run.path / "banks" / "initial.jsonl";
+  if (std::filesystem::exists(bank)) run.first_rollouts = bank;
+}
+
+}  // namespace
+
+std::optional<uint64_t> RunData::tau() const {
+  return iterations.empty() ? std::nullopt : iterations.back().trigger.tau;
+}
+
+std::string RunData::setting(const std::string& key) const {
+  for (const auto& [name, value] : config)
+    if (name == key) return value;
+  return "";
+}
+
+RunData read_run(const std::string& argument) {
+  RunData run;
+  const size_t equals = argument.find('=');
+  // A folder whose own name holds '=' is meant literally.
+  const bool is_named = equals != std::string::npos && !std::filesystem::exists(argument);
+  run.path = is_named ? argument.substr(equals + 1) : argument;
+  if (!std::filesystem::is_directory(run.path)) fail(run.path.string(), ": no such run directory");
+  const Path normal = std::filesystem::absolute(run.path).lexically_normal();
+  run.label = is_named                    ? argument.substr(0, equals)
+              : normal.filename().empty() ? normal.parent_path().filename().string()
+                                          : normal.filename().string();
+  if (const Path file = run.path / "metrics.jsonl"; std::filesystem::exists(file))
+    run.iterations = io::read_metrics(file).iterations;
+  if (const Path file = run.path / "config.yaml"; std::filesystem::exists(file)) {
+    run.config_text = read_file(file, uint64_t{1} << 20);
+    run.config = flatten_yaml(run.config_text, file);
+  }
+  if (const Path file = run.path / "environment.json"; std::filesystem::exists(file))
+    flatten(run.environment, "", read_json(file), 0);
+  find_evaluation(run);
+  if (const Path file = run.path / "diagnostics.json"; std::filesystem::exists(file))
+    run.prefixes = read_prefixes(file);
+  find_rollouts(run);
+  if (!run.is_trained() && !run.evaluation && run.config.empty())
+    fail(run.path.string(),
+         ": no metrics.jsonl, config.yaml or eval/*/summary.json in it (not a run directory?)");
+  return run;
+}
+
+namespace {
+
+std::array<double, 4> read_categories(const Json& categories, const std::string& where) {
+  return {number_at(categories, "extracted", where), number_at(categories, "extracted_at_cap", where),
+          number_at(categories, "unextracted", where), number_at(categories, "unextracted_at_cap", where)};
+}
+
+EvaluationResult read_evaluation(const Path& directory) {
+  const std::string where = (directory / "summary.json").string();
+  const Json summary = read_json(where);
+  EvaluationResult result{.name = directory.filename().string(), .budgets = {}, .benchmarks = {}};
+  for (const Json& line : list_at(summary, "budgets", where))
+    result.budgets.push_back({.budget = static_cast<int64_t>(number_at(line, "budget", where)),
+                              .accuracy = number_at(line, "accuracy", where),
+                              .length = number_at(line, "length", where),
+                              .extracted = number_at(line, "extraction", where),
+                              .at_cap = number_at(line, "at_cap", where),
+                              .categories = read_categories(object_at(line, "categories", where), where)});
+  for (const Json& benchmark : list_at(summary, "benchmarks", where)) {
+    BenchmarkResult& one = result.benchmarks.emplace_back();
+    one.name = text_at(benchmark, "name", where);
+    for (const Json& line : list_at(benchmark, "budgets", where))
+      one.accuracy.push_back(number_at(line, "accuracy", where));
+  }
+  return result;
+}
+
+PrefixResult read_prefixes(const Path& path) {
+  const std::string where = path.string();
+  const Json json = read_json(path);
+  PrefixResult result;
+  const Json& prefixes = object_at(json, "initial_prefixes", where);
+  result.kl = number_at(prefixes, "kl", where);
+  result.less_likely = number_at(prefixes, "less_likely", where);
+  for (const Json& point : list_at(prefixes, "cumulative", where)) {
+    if (!point.is_array() || point.size() != 2 || !point[0].is_number() || !point[1].is_number())
+      fail(where, ": \"cumulative\" holds ", point.dump().substr(0, 60), ", expected [change, share]");
+    result.cumulative.emplace_back(point[0].get<double>(), point[1].get<double>());
+  }
+  return result;
+}
+
+}  // namespace
+}  // namespace ropd::report

@@ -1,0 +1,38 @@
+// Responses to the same queries before and after training, for reading side by side. Files of responses may
+// be many gigabytes: they are scanned as text and only the few chosen lines are parsed.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/methods.h"
+
+namespace ropd::report {
+
+struct SampleResponse {
+  std::string query_id, problem, answer, text;
+  int64_t num_tokens = 0;
+  bool is_cut = false;
+  std::optional<bool> is_correct;
+};
+
+struct SamplePair {
+  SampleResponse before, after;
+};
+
+struct SampleComparison {
+  std::string before_name, after_name;
+  std::vector<SamplePair> pairs;
+};
+
+// Ids of `count` queries spread over the file.
+std::vector<std::string> choose_queries(const Path& responses, size_t count);
+// The first response to each of these queries, in this order; queries without one are left out.
+std::vector<SampleResponse> find_responses(const Path& responses, const std::vector<std::string>& query_ids);
+
+// The evaluation of the first reference that has responses against the last trained method's; without a
+// reference, the first against the last sampled rollouts of that method. No pairs when neither exists.
+SampleComparison compare_samples(const Comparison& comparison, size_t count);
+
+}  // namespace ropd::report

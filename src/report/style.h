@@ -1,0 +1,107 @@
+// The look of the report: one sheet for the page, one for the charts. Colours are variables with a light and
+// a dark value; the eight series styles differ in colour (darkened Okabe-Ito, safe for colour-blind readers),
+// dash and marker, and reach a contrast of 4.5:1 as text.
+#pragma once
+
+namespace ropd::report {
+
+inline constexpr const char* kLightColours = R"(
+  --page: #ffffff; --ink: #1b1e23; --muted: #5a616b; --faint: #e4e6ea; --panel: #f6f7f9; --rule: #c9cdd3;
+  --s0: #0067a3; --s1: #b84700; --s2: #00785a; --s3: #a03580; --s4: #7a5c00; --s5: #5546b8; --s6: #5f6670; --s7: #1b1e23;
+  --p0: #2f6db5; --p1: #a5c8ee; --p2: #f3c67f; --p3: #b54a12;
+  --on-p0: #ffffff; --on-p1: #1b1e23; --on-p2: #1b1e23; --on-p3: #ffffff;
+)";
+
+inline constexpr const char* kDarkColours = R"(
+  --page: #14161a; --ink: #e6e8eb; --muted: #a0a7b1; --faint: #2a2e35; --panel: #1c1f25; --rule: #454b55;
+  --s0: #5cb3ee; --s1: #ff9159; --s2: #3fcf9f; --s3: #ec8fc9; --s4: #dcb63f; --s5: #a99df5; --s6: #a0a7b1; --s7: #e6e8eb;
+  --p0: #4f8fd9; --p1: #24476f; --p2: #6b4d18; --p3: #e07a3c;
+  --on-p0: #0d1117; --on-p1: #e6e8eb; --on-p2: #f5e6cb; --on-p3: #14161a;
+)";
+
+inline constexpr const char* kChartStyle = R"(
+.chart { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif; font-variant-numeric: tabular-nums; }
+.chart text { fill: var(--ink); }
+.chart .tick, .chart .axis-label, .chart .note { fill: var(--muted); }
+.chart .note, .chart .label { paint-order: stroke; stroke: var(--page); stroke-width: 3px; stroke-linejoin: round; }
+.chart .note { font-size: 11px; }
+.chart .label { font-weight: 600; }
+.chart .grid { stroke: var(--faint); stroke-width: 1; }
+.chart .axis { stroke: var(--rule); stroke-width: 1; }
+.chart .line { fill: none; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
+.chart .interval { stroke-width: 1.2; opacity: .7; }
+.chart .leader { stroke-width: .8; opacity: .6; }
+.chart .reference { stroke-width: 1.2; stroke-dasharray: 2 3; }
+.chart .mark { stroke: var(--page); stroke-width: 1; }
+.chart line.neutral { stroke: var(--muted); }
+.chart line.s0, .chart .line.s0 { stroke: var(--s0); } .chart .mark.s0, .chart .bar.s0, .chart text.s0 { fill: var(--s0); }
+.chart line.s1, .chart .line.s1 { stroke: var(--s1); } .chart .mark.s1, .chart .bar.s1, .chart text.s1 { fill: var(--s1); }
+.chart line.s2, .chart .line.s2 { stroke: var(--s2); } .chart .mark.s2, .chart .bar.s2, .chart text.s2 { fill: var(--s2); }
+.chart line.s3, .chart .line.s3 { stroke: var(--s3); } .chart .mark.s3, .chart .bar.s3, .chart text.s3 { fill: var(--s3); }
+.chart line.s4, .chart .line.s4 { stroke: var(--s4); } .chart .mark.s4, .chart .bar.s4, .chart text.s4 { fill: var(--s4); }
+.chart line.s5, .chart .line.s5 { stroke: var(--s5); } .chart .mark.s5, .chart .bar.s5, .chart text.s5 { fill: var(--s5); }
+.chart line.s6, .chart .line.s6 { stroke: var(--s6); } .chart .mark.s6, .chart .bar.s6, .chart text.s6 { fill: var(--s6); }
+.chart line.s7, .chart .line.s7 { stroke: var(--s7); } .chart .mark.s7, .chart .bar.s7, .chart text.s7 { fill: var(--s7); }
+.chart .line.s1 { stroke-dasharray: 7 4; } .chart .line.s2 { stroke-dasharray: 1 4; stroke-width: 2.6; }
+.chart .line.s3 { stroke-dasharray: 9 3 2 3; } .chart .line.s4 { stroke-dasharray: 12 4; }
+.chart .line.s5 { stroke-dasharray: 4 3; } .chart .line.s6 { stroke-dasharray: 2 3; } .chart .line.s7 { stroke-dasharray: 14 3 2 3 2 3; }
+.chart .bar.p0 { fill: var(--p0); } .chart .bar.p1 { fill: var(--p1); } .chart .bar.p2 { fill: var(--p2); } .chart .bar.p3 { fill: var(--p3); }
+.chart .value.p0 { fill: var(--on-p0); } .chart .value.p1 { fill: var(--on-p1); }
+.chart .value.p2 { fill: var(--on-p2); } .chart .value.p3 { fill: var(--on-p3); }
+.chart text.label.row { stroke: none; }
+)";
+
+inline constexpr const char* kPageStyle = R"(
+* { box-sizing: border-box; }
+html { color-scheme: light dark; -webkit-text-size-adjust: 100%; }
+body { margin: 0; background: var(--page); color: var(--ink);
+  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif; }
+main { max-width: 1060px; margin: 0 auto; padding: 40px 24px 72px; }
+h1 { font-size: 1.75rem; line-height: 1.2; font-weight: 650; letter-spacing: -.012em; margin: 0 0 .3em; }
+h2 { font-size: 1.15rem; font-weight: 650; margin: 2.6em 0 .7em; padding-top: .55em; border-top: 1px solid var(--rule); }
+h3 { font-size: 1rem; font-weight: 600; margin: 1.6em 0 .4em; }
+p { max-width: 46em; margin: .5em 0; }
+.lead { font-size: 1.06rem; } .muted, figcaption, caption, .meta { color: var(--muted); }
+a { color: var(--s0); text-underline-offset: 2px; }
+code, pre, .response { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace; font-size: .8125rem; }
+.scroll { overflow-x: auto; margin: 1em 0; }
+.scroll:focus-visible { outline: 2px solid var(--s0); outline-offset: 2px; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums lining-nums; font-size: .9375rem; }
+caption { text-align: left; font-size: .875rem; padding-bottom: .5em; }
+th, td { padding: .34em .85em; text-align: right; white-space: nowrap; font-weight: 400; }
+thead th { color: var(--muted); font-size: .8125rem; border-bottom: 1px solid var(--rule); vertical-align: bottom; }
+thead tr.span th { border-bottom: 0; padding-bottom: 0; }
+tbody tr:last-child > * { border-bottom: 1px solid var(--rule); }
+tbody tr + tr > * { border-top: 1px solid var(--faint); }
+th[scope=row], th.text, td.text { text-align: left; } th:first-child, td:first-child { padding-left: 0; }
+td.text { white-space: normal; }
+td .sd { color: var(--muted); font-size: .8125rem; }
+tr.reference > * { color: var(--muted); }
+.best { font-weight: 700; }
+.key { display: inline-block; width: .7em; height: .7em; border-radius: 2px; margin-right: .5em; }
+.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 420px), 1fr)); gap: 30px 44px; }
+figure { margin: 0; min-width: 0; break-inside: avoid; }
+figure .chart { display: block; width: 100%; height: auto; }
+figure h3 { margin: 0 0 .5em; }
+figcaption { font-size: .875rem; line-height: 1.45; margin-top: .4em; }
+.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 16px; }
+.pair > div { min-width: 0; break-inside: avoid; }
+.response { background: var(--panel); border-left: 3px solid var(--rule); padding: .6em .8em; margin: .3em 0 0; white-space: pre-wrap;
+  overflow-wrap: anywhere; max-height: 22em; overflow-y: auto; }
+.response.right { border-left-color: var(--s2); } .response.wrong { border-left-color: var(--s1); }
+.meta { font-size: .8125rem; margin: 0; }
+pre { background: var(--panel); padding: .8em 1em; overflow-x: auto; margin: .6em 0; line-height: 1.5; }
+details > summary { cursor: pointer; font-weight: 600; margin: .8em 0 .3em; }
+footer { margin-top: 3.5em; font-size: .8125rem; color: var(--muted); }
+@media (max-width: 640px) {
+  main { padding: 24px 16px 48px; } h1 { font-size: 1.45rem; } .pair { grid-template-columns: 1fr; }
+  th, td { padding: .34em .55em; } table { font-size: .875rem; }
+}
+@media print {
+  main { max-width: none; padding: 0; } body { font-size: 10.5pt; } h2 { break-after: avoid; } .response { max-height: none; overflow: visible; }
+  .scroll, pre { overflow: visible; } pre { white-space: pre-wrap; } .figures { grid-template-columns: 1fr 1fr; gap: 18px 24px; }
+  a { color: inherit; text-decoration: none; }
+}
+)";
+
+}  // namespace ropd::report
