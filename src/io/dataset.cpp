@@ -110,6 +110,21 @@ void append_row(Dataset& dataset, const Json& row, uint64_t place) {
   dataset.queries.push_back(std::move(query));
 }
 
+void append_lines(Dataset& dataset, JsonlReader& reader) {
+  while (const auto line = reader.next()) {
+    const std::string where = reader.where(line->number);
+    const Json row = parse_json(line->text, where);
+    if (!row.is_object())
+      fail(where, ": expected a JSON object, got ", row.type_name(), " (a JSON array instead of JSONL?)");
+    append_row(dataset, row, line->number);
+  }
+}
+
+void check_dataset(const Dataset& dataset, DuplicateIds duplicates) {
+  if (dataset.queries.empty()) fail(dataset.path.string(), ": no rows, expected at least one query");
+  if (duplicates == DuplicateIds::refuse) check_unique_ids(dataset);
+}
+
 }  // namespace
 
 std::string Dataset::where(size_t index) const {
@@ -142,16 +157,18 @@ Dataset read_dataset(const Path& path, DuplicateIds duplicates) {
     file.for_each_row([&](Json&& row, uint64_t index) { append_row(dataset, row, index + 1); }, kColumns);
   } else {
     JsonlReader reader(path);
-    while (const auto line = reader.next()) {
-      const std::string where = reader.where(line->number);
-      const Json row = parse_json(line->text, where);
-      if (!row.is_object())
-        fail(where, ": expected a JSON object, got ", row.type_name(), " (a JSON array instead of JSONL?)");
-      append_row(dataset, row, line->number);
-    }
+    append_lines(dataset, reader);
   }
-  if (dataset.queries.empty()) fail(path.string(), ": no rows, expected at least one query");
-  if (duplicates == DuplicateIds::refuse) check_unique_ids(dataset);
+  check_dataset(dataset, duplicates);
+  return dataset;
+}
+
+Dataset parse_jsonl_dataset(std::string_view text, const std::string& name, DuplicateIds duplicates) {
+  Dataset dataset;
+  dataset.path = name;
+  JsonlReader reader(text, name);
+  append_lines(dataset, reader);
+  check_dataset(dataset, duplicates);
   return dataset;
 }
 

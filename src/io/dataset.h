@@ -8,6 +8,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file.h"
@@ -31,6 +32,10 @@ struct Dataset {
 // Fails on the first row that is not a query, and on an id that occurs twice unless duplicates are kept
 // (`ropd data prepare` removes them).
 Dataset read_dataset(const Path& path, DuplicateIds duplicates = DuplicateIds::refuse);
+
+// The same over JSONL text in memory; `name` stands for the file.
+Dataset parse_jsonl_dataset(std::string_view text, const std::string& name,
+                            DuplicateIds duplicates = DuplicateIds::refuse);
 
 // One JSON object a line: {"id", "problem", "answer"}, or "messages" where the prompt is not one user turn.
 // The file appears whole.
