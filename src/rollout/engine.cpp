@@ -1,0 +1,192 @@
+#include "rollout/engine.h"
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "base/stop.h"
+#include "rollout/memory_budget.h"
+
+namespace ropd::rollout {
+namespace {
+
+// Models below this many parameters stay in the caches of the processor: their steps are so short that large
+// batches pay, and their keys and values so small that they cost nothing.
+constexpr int64_t kSmallModel = 4'000'000;
+
+void check_request(const Request& request, const ModelConfig& model) {
+  const auto fail_request = [&](const auto&... parts) {
+    fail("query ", request.query_id, ", sample ", request.sample, ": ", parts...);
+  };
+  if (!request.prompt || request.prompt->empty())
+    fail_request("the prompt is empty; at least one token is needed");
+  const int64_t length = static_cast<int64_t>(request.prompt->size());
+  if (length >= model.max_position_embeddings)
+    fail_request("the prompt has ", length, " tokens, the model's context (max_position_embeddings) is ",
+                 model.max_position_embeddings, ": no room for a response");
+  for (int64_t i = 0; i < length; ++i) {
+    const Token id = (*request.prompt)[static_cast<size_t>(i)];
+    if (id < 0 || id >= model.vocab_size)
+      fail_request("prompt position ", i, " holds id ", id, ", outside the vocabulary of ", model.vocab_size,
+                   " (tokens of another model?)");
+  }
+}
+
+}  // namespace
+
+Engine::Engine(const model::Weights& weights, model::Precision precision, EngineConfig config,
+               uint64_t policy_step)
+    : config_(std::move(config)),
+      decoder_(model::pack_weights(weights, precision), precision),
+      policy_step_(policy_step) {
+  config_.sampling.validate();
+  if (config_.max_response_tokens <= 0)
+    fail("the limit on response tokens must be > 0, got ", config_.max_response_tokens);
+  if (config_.page_tokens <= 0 || config_.page_tokens % 32 != 0)
+    fail("page_tokens must be a multiple of 32, got ", config_.page_tokens);
+  const bool is_small = model::parameter_count(weights.config) < kSmallModel;
+  if (config_.max_batch == 0) config_.max_batch = is_small ? 512 : 96;
+  if (config_.prefill_chunk_tokens == 0) config_.prefill_chunk_tokens = is_small ? 4096 : 256;
+}
+
+void Engine::replace_weights(const model::Weights& weights, uint64_t policy_step) {
+  decoder_.replace_weights(model::pack_weights(weights, decoder_.precision()));
+  policy_step_ = policy_step;
+}
+
+SchedulerConfig Engine::scheduler_config() const {
+  return {.max_batch = config_.max_batch,
+          .prefill_chunk_tokens = config_.prefill_chunk_tokens,
+          .max_response_tokens = config_.max_response_tokens,
+          .max_positions = model_config().max_position_embeddings};
+}
+
+// As many pages as the budget holds, but no more than the requests can ever use at a time.
+int64_t Engine::choose_num_pages(std::span<const Request> requests) const {
+  const uint64_t page_bytes = model::KvCache::page_bytes(model_config(), precision(), config_.page_tokens);
+  uint64_t budget = config_.memory_bytes;
+  if (budget == 0) budget = usable_bytes(read_memory_info());
+  const int64_t affordable =
+      static_cast<int64_t>(std::min<uint64_t>(budget / page_bytes, std::numeric_limits<int32_t>::max()));
+  int64_t useful = 0, longest = 0;
+  for (const Request& request : requests) {
+    const int64_t tokens = longest_cached(static_cast<int64_t>(request.prompt->size()), scheduler_config());
+    const int64_t pages = (tokens + config_.page_tokens - 1) / config_.page_tokens;
+    longest = std::max(longest, pages);
+    // Of its own, a copy of the prompt's last page, and one to spare (Scheduler::make_room).
+    if (useful < affordable) useful += pages + 2;
+  }
+  if (affordable < longest)
+    fail("rollout memory: ", format_bytes(static_cast<double>(budget)),
+         config_.memory_bytes == 0 ? " free after the reserve" : " given", ", one response of up to ",
+         longest * config_.page_tokens, " tokens needs ",
+         format_bytes(static_cast<double>(longest) * page_bytes),
+         " (raise memory_gb or lower the limit on response tokens)");
+  const int64_t chosen = std::min(affordable, std::max(useful, longest));
+  log_info("rollout memory: ", format_bytes(static_cast<double>(budget)),
+           config_.memory_bytes == 0 ? " free" : " given", ", keys and values take up to ",
+           format_bytes(static_cast<double>(chosen) * page_bytes), " (",
+           format_count(static_cast<double>(chosen * config_.page_tokens)), " tokens)");
+  return chosen;
+}
+
+RunSummary Engine::run(std::span<const Request> requests, const RunHooks& hooks) {
+  RunSummary summary;
+  if (requests.empty()) return summary;
+  for (const Request& request : requests) check_request(request, model_config());
+  const auto begin = std::chrono::steady_clock::now();
+  model::KvCache cache(model_config(), precision(), choose_num_pages(requests), config_.page_tokens);
+  summary.cache_bytes = static_cast<uint64_t>(cache.num_pages()) *
+                        model::KvCache::page_bytes(model_config(), precision(), config_.page_tokens);
+  Scheduler scheduler(cache, requests, scheduler_config());
+  while (!scheduler.is_done()) {
+    summary.was_stopped = stop_requested();
+    if (summary.was_stopped) break;
+    run_step(summary, cache, scheduler, requests, hooks);
+    summary.num_preemptions = scheduler.num_preemptions();
+    summary.num_recomputed_tokens = scheduler.num_recomputed_tokens();
+    summary.num_in_flight = static_cast<uint64_t>(scheduler.num_running());
+    summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (hooks.on_step) hooks.on_step(summary);
+  }
+  return summary;
+}
+
+void Engine::run_step(RunSummary& summary, model::KvCache& cache, Scheduler& scheduler,
+                      std::span<const Request> requests, const RunHooks& hooks) {
+  const std::span<const Work> plan = scheduler.plan();
+  rows_.clear();
+  for (const Work& work : plan) {
+    const Sequence& sequence = *work.sequence;
+    rows_.push_back(
+        {.tokens = std::span(sequence.tokens)
+                       .subspan(static_cast<size_t>(sequence.num_cached), static_cast<size_t>(work.num_rows)),
+         .first_position = sequence.num_cached,
+         .pages = sequence.pages.data(),
+         .wants_logits = work.reaches_end()});
+  }
+  draws_.assign(plan.size(), {});
+  decoder_.step(cache, rows_, [&](size_t i, std::span<float> logits) {
+    const Sequence& sequence = *plan[i].sequence;
+    const Request& request = requests[sequence.request];
+    draws_[i] = draw(logits, config_.sampling,
+                     {.seed = request.seed,
+                      .query = sequence.query_key,
+                      .sample = request.sample,
+                      .position = static_cast<uint32_t>(static_cast<int64_t>(sequence.tokens.size()) -
+                                                        sequence.prompt_tokens)});
+  });
+  ++summary.num_steps;
+  for (size_t i = 0; i < plan.size(); ++i) {
+    Sequence& sequence = *plan[i].sequence;
+    if (rows_[i].wants_logits) append(summary, sequence, draws_[i], requests[sequence.request], hooks);
+  }
+  scheduler.complete();
+}
+
+void Engine::append(RunSummary& summary, Sequence& sequence, const Draw& drawn, const Request& request,
+                    const RunHooks& hooks) const {
+  const int64_t position = static_cast<int64_t>(sequence.tokens.size()) - sequence.prompt_tokens;
+  if (!drawn.is_valid)
+    fail("query ", request.query_id, ", sample ", request.sample, ", response position ", position,
+         ": the logits hold NaN or infinity (weights of step ", policy_step_, " diverged or damaged?)");
+  sequence.tokens.push_back(drawn.token);
+  if (config_.with_logprobs) sequence.logprobs.push_back(drawn.logprob);
+  ++summary.num_tokens;
+  if (hooks.on_token) hooks.on_token(sequence.request, drawn.token);
+  const bool is_eos =
+      std::find(config_.eos_ids.begin(), config_.eos_ids.end(), drawn.token) != config_.eos_ids.end();
+  if (!is_eos && static_cast<int64_t>(sequence.tokens.size()) < sequence.max_tokens) return;
+
+  sequence.is_finished = true;
+  ++summary.num_done;
+  summary.num_done_tokens += static_cast<uint64_t>(position) + 1;
+  if (!is_eos) ++summary.num_at_limit;
+  Rollout rollout;
+  rollout.query_id = request.query_id;
+  rollout.sample = request.sample;
+  rollout.prompt_ids = *request.prompt;
+  rollout.response_ids.assign(sequence.tokens.begin() + sequence.prompt_tokens, sequence.tokens.end());
+  rollout.finish = is_eos ? Finish::eos : Finish::length;
+  rollout.policy_step = policy_step_;
+  rollout.seed = request.seed;
+  rollout.answer = request.answer;
+  rollout.sampled_logprobs = std::move(sequence.logprobs);
+  hooks.on_done(sequence.request, std::move(rollout));
+}
+
+std::string RunSummary::note() const {
+  if (num_done == 0) return std::to_string(num_in_flight) + " in flight";
+  const auto share = [&](uint64_t part) { return static_cast<double>(part) / static_cast<double>(num_done); };
+  std::ostringstream text;
+  text << "mean length " << format_count(std::round(share(num_done_tokens))) << ", "
+       << std::lround(100 * share(num_at_limit)) << "% at the limit, " << num_in_flight << " in flight";
+  return text.str();
+}
+
+}  // namespace ropd::rollout

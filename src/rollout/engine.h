@@ -1,0 +1,89 @@
+// The rollout engine: many responses at once, sampled from one model by continuous batching over a paged
+// cache. A response depends on the weights, its prompt and its key (seed, query, sample) and on nothing else:
+// not on the batch, the order of requests, threads, page size, chunks or preemptions. Log-probabilities have
+// the bits that scoring computes in the same precision.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/decode.h"
+#include "records/rollout.h"
+#include "rollout/request.h"
+#include "rollout/sampler.h"
+#include "rollout/scheduler.h"
+
+namespace ropd::rollout {
+
+struct EngineConfig {
+  int64_t max_response_tokens = 0;  // a response also ends where the model's context does
+  std::vector<Token> eos_ids;       // any of them ends a response
+  SamplingConfig sampling;
+  uint64_t memory_bytes = 0;  // for keys and values; 0 = what is free when a run starts, minus a reserve
+  int64_t page_tokens = 32;   // a multiple of 32
+  int64_t prefill_chunk_tokens = 0;  // prompt tokens per step; 0 = by the size of the model
+  int64_t max_batch = 0;             // responses in flight; 0 = by the size of the model
+  bool with_logprobs = false;
+};
+
+struct RunSummary {
+  uint64_t num_done = 0;
+  uint64_t num_done_tokens = 0;  // of their responses
+  uint64_t num_at_limit = 0;     // of those done, ended by the limit
+  uint64_t num_tokens = 0;       // drawn, of unfinished responses too
+  uint64_t num_steps = 0;
+  uint64_t num_preemptions = 0;
+  uint64_t num_recomputed_tokens = 0;
+  uint64_t cache_bytes = 0;  // reserved for keys and values
+  bool was_stopped = false;  // by stop_requested(); unfinished responses are dropped
+  double seconds = 0;
+  // What progress shows behind the rate: "mean length 212, 3% at the limit, 64 in flight".
+  uint64_t num_in_flight = 0;
+  std::string note() const;
+};
+
+// What a run tells its caller, always on the calling thread. What a hook throws ends the run.
+struct RunHooks {
+  // A finished response; `text` is left to the caller.
+  std::function<void(size_t request, Rollout&& rollout)> on_done;
+  // Every token as it is drawn, for live display; may be empty.
+  std::function<void(size_t request, Token token)> on_token = {};
+  // After every step; may be empty.
+  std::function<void(const RunSummary& so_far)> on_step = {};
+};
+
+// Keeps a packed copy of the weights; the embedding and the norms stay views into the caller's. Not
+// thread-safe; run() uses the threads of OpenMP.
+class Engine {
+ public:
+  Engine(const model::Weights& weights, model::Precision precision, EngineConfig config,
+         uint64_t policy_step = 0);
+  // Weights of the same shape after an optimization step; every rollout from now on carries policy_step.
+  void replace_weights(const model::Weights& weights, uint64_t policy_step);
+  // Refuses requests that cannot run (empty prompt, foreign ids, no room in context or memory) before
+  // anything is sampled; polls stop_requested() between steps.
+  RunSummary run(std::span<const Request> requests, const RunHooks& hooks);
+
+  const EngineConfig& config() const { return config_; }
+  const ModelConfig& model_config() const { return decoder_.weights().config; }
+  model::Precision precision() const { return decoder_.precision(); }
+  uint64_t policy_step() const { return policy_step_; }
+
+ private:
+  EngineConfig config_;
+  model::Decoder decoder_;
+  uint64_t policy_step_;
+  SchedulerConfig scheduler_config() const;
+  int64_t choose_num_pages(std::span<const Request> requests) const;
+  void run_step(RunSummary& summary, model::KvCache& cache, Scheduler& scheduler,
+                std::span<const Request> requests, const RunHooks& hooks);
+  void append(RunSummary& summary, Sequence& sequence, const Draw& drawn, const Request& request,
+              const RunHooks& hooks) const;
+  // memory of steps, kept between them
+  std::vector<model::DecodeRows> rows_;
+  std::vector<Draw> draws_;
+};
+
+}  // namespace ropd::rollout

@@ -1,0 +1,24 @@
+// How much memory a stage may take: what the machine has really free, within the limits of the container,
+// minus a reserve for everything else.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace ropd::rollout {
+
+struct MemoryInfo {
+  uint64_t total_bytes = 0;
+  uint64_t available_bytes = 0;
+};
+
+// The text of /proc/meminfo; nothing where a field is missing.
+std::optional<MemoryInfo> parse_meminfo(std::string_view text);
+
+// The machine's memory, or the control group's where that is tighter. Fails where the system does not tell.
+MemoryInfo read_memory_info();
+
+// available minus a reserve of 5% of all memory, at least 256 MiB; 0 when there is less.
+uint64_t usable_bytes(const MemoryInfo& info);
+
+}  // namespace ropd::rollout

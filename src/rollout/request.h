@@ -1,0 +1,21 @@
+// What the rollout engine is asked for.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "records/rollout.h"
+
+namespace ropd::rollout {
+
+// One response to a prompt. Requests that hold the same prompt object share its keys and values.
+struct Request {
+  std::string query_id;
+  uint32_t sample = 0;
+  std::shared_ptr<const std::vector<Token>> prompt;
+  uint64_t seed = 0;
+  std::string answer;  // passed on to the rollout
+};
+
+}  // namespace ropd::rollout

@@ -1,0 +1,206 @@
+#include "rollout/scheduler.h"
+
+#include <algorithm>
+#include <cassert>
+#include <unordered_map>
+
+#include "base/rng.h"
+
+namespace ropd::rollout {
+namespace {
+
+constexpr size_t kNoGroup = static_cast<size_t>(-1);
+
+void insert_by_age(std::vector<std::unique_ptr<Sequence>>& sequences, std::unique_ptr<Sequence> sequence) {
+  const auto place =
+      std::upper_bound(sequences.begin(), sequences.end(), sequence->age,
+                       [](uint64_t age, const std::unique_ptr<Sequence>& other) { return age < other->age; });
+  sequences.insert(place, std::move(sequence));
+}
+
+}  // namespace
+
+int64_t longest_cached(int64_t prompt_tokens, const SchedulerConfig& config) {
+  return std::min(prompt_tokens + config.max_response_tokens, config.max_positions) - 1;
+}
+
+Scheduler::Scheduler(model::KvCache& cache, std::span<const Request> requests, const SchedulerConfig& config)
+    : cache_(cache), requests_(requests), config_(config), num_unstarted_(requests.size()) {
+  assert(config.max_batch > 0 && config.prefill_chunk_tokens > 0);
+  std::unordered_map<const std::vector<Token>*, size_t> group_of;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const auto [place, is_new] = group_of.try_emplace(requests[i].prompt.get(), groups_.size());
+    if (is_new) groups_.push_back(std::make_unique<Group>(cache));
+    groups_[place->second]->requests.push_back(i);
+  }
+}
+
+std::span<const Work> Scheduler::plan() {
+  plan_.clear();
+  admit();
+  int64_t prefill_left = config_.prefill_chunk_tokens;
+  for (size_t i = 0; i < running_.size(); ++i) {
+    Sequence& sequence = *running_[i];
+    int64_t num_rows = sequence.num_left();
+    if (num_rows > 1) {
+      num_rows = std::min(num_rows, prefill_left);
+      prefill_left -= num_rows;
+      if (num_rows == 0) continue;
+    }
+    // Only sequences behind this one, or itself, can be preempted here; what is planned stays.
+    if (reserve(i, sequence.num_cached + num_rows)) plan_.push_back({&sequence, num_rows});
+  }
+  assert(!plan_.empty() || is_done());
+  return plan_;
+}
+
+void Scheduler::complete() {
+  bool any_finished = false;
+  for (const Work& work : plan_) {
+    Sequence& sequence = *work.sequence;
+    sequence.num_cached += work.num_rows;
+    any_finished = any_finished || sequence.is_finished;
+    Group& group = *groups_[sequence.group];
+    const int64_t shared_tokens = sequence.prompt_tokens - 1;
+    if (group.leader == &sequence && sequence.num_cached >= shared_tokens) {
+      group.leader = nullptr;
+      // Without a page for the copy the next sample prefills the prompt again.
+      if (group.is_waited_for() && cache_.free_pages() > 0) {
+        group.pages.fork(sequence.pages, shared_tokens);
+        group.is_ready = true;
+      }
+    }
+  }
+  if (!any_finished) return;
+  std::erase_if(running_, [](const std::unique_ptr<Sequence>& sequence) { return sequence->is_finished; });
+}
+
+void Scheduler::admit() {
+  if (preempted_.empty() && num_unstarted_ == 0) return;
+  int64_t prefill_backlog = 0;
+  for (const auto& sequence : running_)
+    if (sequence->num_left() > 1) prefill_backlog += sequence->num_left();
+  while (num_running() < config_.max_batch && admit_one(prefill_backlog)) {
+  }
+}
+
+bool Scheduler::admit_one(int64_t& prefill_backlog) {
+  std::unique_ptr<Sequence> sequence;
+  if (!preempted_.empty()) {
+    Sequence& next = *preempted_.front();
+    // A sibling may be prefilling their prompt right now: its pages are worth waiting for.
+    if (groups_[next.group]->leader || !make_room(next.group, next.tokens.size())) return false;
+    sequence = std::move(preempted_.front());
+    preempted_.erase(preempted_.begin());
+    --groups_[sequence->group]->num_preempted;
+  } else {
+    const size_t group = choose_group(/*may_prefill=*/prefill_backlog < config_.prefill_chunk_tokens);
+    if (group == kNoGroup) return false;
+    if (!make_room(group, requests_[groups_[group]->requests.front()].prompt->size())) return false;
+    sequence = make_sequence(group);
+    if (group == next_group_) open_groups_.push_back(next_group_++);
+    ++groups_[group]->num_started;
+    --num_unstarted_;
+  }
+  Sequence& started = *sequence;
+  start(std::move(sequence));
+  if (started.num_left() > 1) prefill_backlog += started.num_left();
+  return true;
+}
+
+size_t Scheduler::choose_group(bool may_prefill) const {
+  size_t cold = kNoGroup;
+  for (const size_t index : open_groups_) {
+    const Group& group = *groups_[index];
+    if (group.is_ready) return index;
+    if (!group.leader && cold == kNoGroup) cold = index;
+  }
+  if (!may_prefill) return kNoGroup;
+  if (cold != kNoGroup) return cold;
+  return next_group_ < groups_.size() ? next_group_ : kNoGroup;
+}
+
+// Whether a sequence of this many tokens can start now, with a page to spare for each that runs already.
+bool Scheduler::make_room(size_t group, size_t num_tokens) {
+  const int64_t page_tokens = cache_.page_tokens();
+  const auto has_room = [&] {
+    int64_t needed = (static_cast<int64_t>(num_tokens) + page_tokens - 1) / page_tokens;
+    if (groups_[group]->is_ready)
+      needed -= (static_cast<int64_t>(requests_[groups_[group]->requests.front()].prompt->size()) - 1) /
+                page_tokens;
+    return cache_.free_pages() >= needed + num_running();
+  };
+  // What would run alone fits once nothing else holds pages.
+  while (!has_room())
+    if (!running_.empty() || !drop_prompt_pages()) return false;
+  return true;
+}
+
+std::unique_ptr<Sequence> Scheduler::make_sequence(size_t group) {
+  auto sequence = std::make_unique<Sequence>(cache_);
+  sequence->group = group;
+  sequence->age = num_admitted_++;
+  sequence->request = groups_[group]->requests[groups_[group]->num_started];
+  const Request& request = requests_[sequence->request];
+  sequence->query_key = text_key(request.query_id);
+  sequence->tokens = *request.prompt;
+  sequence->prompt_tokens = static_cast<int64_t>(request.prompt->size());
+  sequence->max_tokens = longest_cached(sequence->prompt_tokens, config_) + 1;
+  return sequence;
+}
+
+void Scheduler::start(std::unique_ptr<Sequence> sequence) {
+  Group& group = *groups_[sequence->group];
+  if (group.is_ready) {
+    sequence->pages.fork(group.pages, sequence->prompt_tokens - 1);
+    sequence->num_cached = sequence->prompt_tokens - 1;
+  } else {
+    group.leader = sequence.get();
+  }
+  if (!group.is_waited_for()) close(group);
+  if (group.num_started == group.requests.size()) std::erase(open_groups_, sequence->group);
+  insert_by_age(running_, std::move(sequence));
+}
+
+// Pages for the sequence up to num_positions; false when it had to give up its own.
+bool Scheduler::reserve(size_t running_index, int64_t num_positions) {
+  Sequence& sequence = *running_[running_index];
+  while (sequence.pages.pages_missing(num_positions) > cache_.free_pages()) {
+    if (drop_prompt_pages()) continue;
+    const bool is_youngest = running_index + 1 == running_.size();
+    preempt_youngest();
+    if (is_youngest) return false;
+  }
+  sequence.pages.grow(num_positions);
+  return true;
+}
+
+// Prompts kept for samples that wait can be prefilled again; the first that is found goes.
+bool Scheduler::drop_prompt_pages() {
+  for (const auto& group : groups_) {
+    if (!group->is_ready) continue;
+    close(*group);
+    return true;
+  }
+  return false;
+}
+
+void Scheduler::close(Group& group) {
+  group.pages.clear();
+  group.is_ready = false;
+}
+
+void Scheduler::preempt_youngest() {
+  std::unique_ptr<Sequence> sequence = std::move(running_.back());
+  running_.pop_back();
+  Group& group = *groups_[sequence->group];
+  if (group.leader == sequence.get()) group.leader = nullptr;
+  ++group.num_preempted;
+  ++num_preemptions_;
+  num_recomputed_tokens_ += static_cast<uint64_t>(sequence->num_cached);
+  sequence->pages.clear();
+  sequence->num_cached = 0;
+  insert_by_age(preempted_, std::move(sequence));
+}
+
+}  // namespace ropd::rollout
