@@ -11,17 +11,17 @@
 namespace ropd::model {
 namespace {
 
-float element(const void* data, DType dtype, size_t index) {
-  if (dtype == DType::f32) return static_cast<const float*>(data)[index];
-  const uint16_t bits = static_cast<const uint16_t*>(data)[index];
-  return dtype == DType::bf16 ? bf16_to_float(bits) : f16_to_float(bits);
-}
-
-void widen(std::span<float> to, const void* data, DType dtype) {
-  if (dtype == DType::f32)
-    std::memcpy(to.data(), data, to.size_bytes());
-  else
-    for (size_t i = 0; i < to.size(); ++i) to[i] = element(data, dtype, i);
+// `bytes` need not be aligned.
+void widen(std::span<float> to, std::span<const std::byte> bytes, DType dtype) {
+  if (dtype == DType::f32) {
+    std::memcpy(to.data(), bytes.data(), to.size_bytes());
+    return;
+  }
+  for (size_t i = 0; i < to.size(); ++i) {
+    uint16_t bits;
+    std::memcpy(&bits, bytes.data() + 2 * i, 2);
+    to[i] = dtype == DType::bf16 ? bf16_to_float(bits) : f16_to_float(bits);
+  }
 }
 
 // The one place that knows which tensor of a checkpoint is which part of the decoder.
@@ -101,7 +101,7 @@ void Linear::apply(std::span<float> y, std::span<const float> x, Precision preci
 std::vector<ParameterSlot> parameter_layout(const ModelConfig& config) {
   std::vector<ParameterSlot> slots;
   int64_t offset = 0;
-  for (const io::TensorShape& tensor : io::expected_tensors(config)) {
+  for (const io::ExpectedTensor& tensor : io::expected_tensors(config)) {
     int64_t size = 1;
     for (const int64_t dimension : tensor.shape) size *= dimension;
     slots.push_back({tensor.name, tensor.shape, offset, size});
@@ -127,7 +127,7 @@ Parameters Parameters::load(const io::ModelDirectory& directory) {
     const io::StoredTensor& tensor = directory.tensor(slot.name);
     const auto to =
         parameters.values().subspan(static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size));
-    widen(to, tensor.bytes.data(), tensor.dtype);
+    widen(to, tensor.bytes, tensor.dtype);
     for (size_t i = 0; i < to.size(); ++i)
       if (!std::isfinite(to[i]))
         fail(directory.path().string(), ": ", slot.name, " holds ", to[i], " at element ", i,
@@ -166,7 +166,7 @@ Weights map_weights(std::shared_ptr<const io::ModelDirectory> directory) {
         const io::StoredTensor& tensor = directory->tensor(name);
         auto& vector = *owner->vectors.emplace_back(
             std::make_unique<Buffer>(tensor.bytes.size() / dtype_bytes(tensor.dtype)));
-        widen(vector, tensor.bytes.data(), tensor.dtype);
+        widen(vector, tensor.bytes, tensor.dtype);
         for (const float value : vector.span())
           if (!std::isfinite(value))
             fail(directory->path().string(), ": ", name, " holds ", value, " (damaged checkpoint?)");
@@ -174,7 +174,14 @@ Weights map_weights(std::shared_ptr<const io::ModelDirectory> directory) {
       },
       [&](const std::string& name) {
         const io::StoredTensor& tensor = directory->tensor(name);
-        return Linear{{tensor.bytes.data(), tensor.dtype, tensor.shape[0], tensor.shape[1]}, nullptr};
+        const void* data = tensor.bytes.data();
+        // Files of other programs need not align their tensors; those few are copied.
+        if (reinterpret_cast<uintptr_t>(data) % dtype_bytes(tensor.dtype) != 0) {
+          auto& copy = *owner->vectors.emplace_back(std::make_unique<Buffer>((tensor.bytes.size() + 3) / 4));
+          std::memcpy(copy.data(), data, tensor.bytes.size());
+          data = copy.data();
+        }
+        return Linear{{data, tensor.dtype, tensor.shape[0], tensor.shape[1]}, nullptr};
       });
   weights.owner = owner;
   return weights;

@@ -19,6 +19,7 @@ struct Scores {
   std::vector<float> teacher_sampled_logprobs;  // [response]; empty without a teacher
   std::vector<float> student_entropy;           // [response]
   std::vector<uint8_t> is_aligned;              // [response]; empty = all; 0 where a cross-tokenizer teacher has no position
+  std::vector<float> overlap;                   // [response] share of the candidates among the teacher's own top k; or empty
 };
 
 }  // namespace ropd

@@ -1,0 +1,46 @@
+// The gradient of the objective over one microbatch: forward, objective at every response position, backward.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "distill/objective.h"
+#include "model/forward.h"
+
+namespace ropd::distill {
+
+// One response of a microbatch. `token_weight` is what the reduction gives each of its valid tokens
+// (method.md section 4).
+struct TrainingItem {
+  const Rollout* rollout = nullptr;
+  const Supervision* supervision = nullptr;
+  float token_weight = 0;
+};
+
+struct GradientConfig {
+  ObjectiveConfig objective;
+  bool old_is_current = false;  // the iteration has one minibatch
+  size_t head_scratch_bytes = size_t{160} << 20;
+};
+
+// Sums over the microbatch, in order of positions.
+struct MicrobatchResult {
+  double weighted_loss = 0;  // sum of token_weight * loss: what the gradient is of
+  uint64_t tokens = 0;       // valid
+  uint64_t clipped = 0, dual_clipped = 0, clamped = 0, terms = 0;
+  double policy_kl = 0;  // summed over tokens
+};
+
+// Teacher for the objectives that compare whole distributions; its workspace is reused.
+struct FullTeacher {
+  const model::Weights* weights = nullptr;
+  kernels::Precision precision = kernels::Precision::f32;
+  model::Workspace* workspace = nullptr;
+};
+
+// Adds to gradients. `pass` must belong to `student`.
+MicrobatchResult accumulate_gradient(model::Gradients& gradients, model::TrainingPass& pass,
+                                     const model::Weights& student, std::span<const TrainingItem> items,
+                                     const GradientConfig& config, kernels::Precision precision,
+                                     const FullTeacher& teacher = {});
+
+}  // namespace ropd::distill

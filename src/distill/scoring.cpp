@@ -1,0 +1,203 @@
+#include "distill/scoring.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "kernels/vocab_head.h"
+
+namespace ropd::distill {
+namespace {
+
+// The hidden states that predict response tokens: rows prompt - 1 .. prompt + response - 2 of each sequence.
+Buffer predicting_rows(const Buffer& hidden, int64_t width,
+                       std::span<const std::pair<int64_t, int64_t>> ranges) {
+  int64_t rows = 0;
+  for (const auto& [begin, end] : ranges) rows += end - begin;
+  Buffer gathered(static_cast<size_t>(rows * width));
+  int64_t to = 0;
+  for (const auto& [begin, end] : ranges) {
+    std::copy_n(hidden.data() + begin * width, (end - begin) * width, gathered.data() + to * width);
+    to += end - begin;
+  }
+  return gathered;
+}
+
+// One packed pass: hidden states of the rows that predict `response` tokens behind `prompt` tokens, for each
+// pair.
+Buffer predict(const model::Weights& weights,
+               std::span<const std::pair<std::span<const Token>, std::span<const Token>>> sequences,
+               Precision precision, model::Workspace& workspace) {
+  model::PackedBatch batch;
+  std::vector<std::pair<int64_t, int64_t>> ranges;
+  for (const auto& [prompt, response] : sequences) {
+    const int64_t first = batch.num_tokens() + static_cast<int64_t>(prompt.size()) - 1;
+    batch.append(prompt, response);
+    ranges.emplace_back(first, first + static_cast<int64_t>(response.size()));
+  }
+  Buffer hidden(batch.tokens.size() * static_cast<size_t>(weights.config.hidden_size));
+  model::forward(hidden, weights, batch, precision, workspace);
+  return predicting_rows(hidden, weights.config.hidden_size, ranges);
+}
+
+int64_t tokens_of(const Rollout& rollout) {
+  return static_cast<int64_t>(rollout.prompt_ids.size() + rollout.response_ids.size());
+}
+
+}  // namespace
+
+std::vector<std::pair<size_t, size_t>> pack_in_order(size_t count, int64_t max_tokens,
+                                                     const std::function<int64_t(size_t)>& length) {
+  std::vector<std::pair<size_t, size_t>> ranges;
+  int64_t tokens = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (ranges.empty() || tokens + length(i) > max_tokens) {
+      ranges.emplace_back(i, i);
+      tokens = 0;
+    }
+    tokens += length(i);
+    ranges.back().second = i + 1;
+  }
+  return ranges;
+}
+
+void check_rollouts(std::span<const Rollout> rollouts, const ModelConfig& config) {
+  for (const Rollout& rollout : rollouts) {
+    const auto which = [&] {
+      return "query " + rollout.query_id + ", sample " + std::to_string(rollout.sample);
+    };
+    if (rollout.prompt_ids.empty()) fail(which(), ": the prompt is empty; there is no state to supervise");
+    if (rollout.response_ids.empty()) fail(which(), ": the response is empty; there is nothing to score");
+    if (tokens_of(rollout) > config.max_position_embeddings)
+      fail(which(), ": prompt and response have ", tokens_of(rollout),
+           " tokens, the model has max_position_embeddings = ", config.max_position_embeddings);
+    for (const auto* ids : {&rollout.prompt_ids, &rollout.response_ids})
+      for (const Token id : *ids)
+        if (id < 0 || id >= config.vocab_size)
+          fail(which(), ": id ", id, " is outside the vocabulary of ", config.vocab_size,
+               " (rollouts of another model?)");
+  }
+}
+
+std::vector<Scores> score_student(const model::Weights& student, std::span<const Rollout> rollouts,
+                                  const ScoringConfig& config, model::Workspace& workspace,
+                                  const ScoringProgress& progress) {
+  check_rollouts(rollouts, student.config);
+  std::vector<Scores> all(rollouts.size());
+  uint64_t tokens_done = 0;
+  for (const auto& [begin, end] : pack_in_order(rollouts.size(), config.batch_tokens,
+                                                [&](size_t i) { return tokens_of(rollouts[i]); })) {
+    std::vector<std::pair<std::span<const Token>, std::span<const Token>>> sequences;
+    std::vector<int32_t> sampled;
+    for (size_t i = begin; i < end; ++i) {
+      sequences.emplace_back(rollouts[i].prompt_ids, rollouts[i].response_ids);
+      sampled.insert(sampled.end(), rollouts[i].response_ids.begin(), rollouts[i].response_ids.end());
+    }
+    const Buffer rows = predict(student, sequences, config.precision, workspace);
+    std::vector<int64_t> one_each(sampled.size() + 1);
+    for (size_t i = 0; i < one_each.size(); ++i) one_each[i] = static_cast<int64_t>(i);
+    const kernels::ScoreRequest request{config.temperature, config.top_k, /*with_entropy=*/true, one_each,
+                                        sampled};
+    const auto result = kernels::score_vocabulary(rows, student.head.stored, config.precision, request);
+    size_t row = 0;
+    for (size_t i = begin; i < end; ++i) {
+      const size_t length = rollouts[i].response_ids.size(), k = config.top_k;
+      const auto part = [&](const auto& values, size_t stride) {
+        return std::vector(values.begin() + static_cast<ptrdiff_t>(row * stride),
+                           values.begin() + static_cast<ptrdiff_t>((row + length) * stride));
+      };
+      all[i] = {.query_id = rollouts[i].query_id,
+                .sample = rollouts[i].sample,
+                .top_k = config.top_k,
+                .candidates = part(result.top_ids, k),
+                .student_logprobs = part(result.top_logprobs, k),
+                .sampled_logprobs = part(result.given_logprobs, 1),
+                .student_entropy = part(result.entropy, 1)};
+      row += length;
+    }
+    tokens_done += sampled.size();
+    if (progress) progress(end, tokens_done);
+  }
+  return all;
+}
+
+void score_teacher(std::span<Scores> scores, const model::Weights& teacher, std::span<const Rollout> rollouts,
+                   const ScoringConfig& config, model::Workspace& workspace,
+                   const TeacherTranslation* translation, const ScoringProgress& progress) {
+  constexpr float kImpossible = -std::numeric_limits<float>::infinity();
+  std::vector<TeacherReading> readings;
+  if (translation)
+    for (const Rollout& rollout : rollouts) readings.push_back(translation->read(rollout));
+  const auto prompt_of = [&](size_t i) -> std::span<const Token> {
+    return translation ? readings[i].prompt_ids : rollouts[i].prompt_ids;
+  };
+  const auto response_of = [&](size_t i) -> std::span<const Token> {
+    return translation ? readings[i].response_ids : rollouts[i].response_ids;
+  };
+  const auto map = [&](Token id) {
+    return translation ? translation->teacher_id[static_cast<size_t>(id)] : id;
+  };
+
+  uint64_t tokens_done = 0;
+  for (const auto& [begin, end] : pack_in_order(rollouts.size(), config.batch_tokens, [&](size_t i) {
+         return static_cast<int64_t>(prompt_of(i).size() + response_of(i).size());
+       })) {
+    std::vector<std::pair<std::span<const Token>, std::span<const Token>>> sequences;
+    std::vector<int64_t> given_begins = {0};
+    std::vector<int32_t> given;
+    for (size_t i = begin; i < end; ++i) {
+      sequences.emplace_back(prompt_of(i), response_of(i));
+      const size_t k = scores[i].top_k;
+      // For each teacher position the mapped ids of the student position that reads it, or none.
+      std::vector<int32_t> student_position(response_of(i).size(), -1);
+      for (size_t t = 0; t < rollouts[i].response_ids.size(); ++t) {
+        const int32_t at = translation ? readings[i].position[t] : static_cast<int32_t>(t);
+        if (at >= 0) student_position[static_cast<size_t>(at)] = static_cast<int32_t>(t);
+      }
+      for (const int32_t t : student_position) {
+        if (t >= 0) {
+          for (size_t j = 0; j < k; ++j)
+            given.push_back(std::max(0, map(scores[i].candidates[static_cast<size_t>(t) * k + j])));
+          given.push_back(std::max(0, map(rollouts[i].response_ids[static_cast<size_t>(t)])));
+        }
+        given_begins.push_back(static_cast<int64_t>(given.size()));
+      }
+    }
+    const Buffer rows = predict(teacher, sequences, config.precision, workspace);
+    const kernels::ScoreRequest request{config.temperature, config.top_k, /*with_entropy=*/false,
+                                        given_begins, given};
+    const auto result = kernels::score_vocabulary(rows, teacher.head.stored, config.precision, request);
+
+    size_t row = 0;
+    for (size_t i = begin; i < end; ++i) {
+      Scores& score = scores[i];
+      const size_t length = rollouts[i].response_ids.size(), k = score.top_k;
+      score.teacher_logprobs.assign(length * k, kImpossible);
+      score.teacher_sampled_logprobs.assign(length, kImpossible);
+      score.overlap.assign(k > 0 ? length : 0, 0.0f);
+      if (translation) score.is_aligned.assign(length, 0);
+      for (size_t t = 0; t < length; ++t) {
+        const int32_t at = translation ? readings[i].position[t] : static_cast<int32_t>(t);
+        if (at < 0) continue;
+        if (translation) score.is_aligned[t] = 1;
+        const size_t teacher_row = row + static_cast<size_t>(at);
+        const float* logprobs = result.given_logprobs.data() + given_begins[teacher_row];
+        const auto* top = result.top_ids.data() + teacher_row * config.top_k;
+        for (size_t j = 0; j < k; ++j) {
+          const Token id = map(score.candidates[t * k + j]);
+          if (id < 0) continue;
+          score.teacher_logprobs[t * k + j] = logprobs[j];
+          if (std::find(top, top + config.top_k, id) != top + config.top_k)
+            score.overlap[t] += 1.0f / static_cast<float>(k);
+        }
+        if (map(rollouts[i].response_ids[t]) >= 0) score.teacher_sampled_logprobs[t] = logprobs[k];
+      }
+      row += response_of(i).size();
+      tokens_done += length;
+    }
+    if (progress) progress(end, tokens_done);
+  }
+}
+
+}  // namespace ropd::distill

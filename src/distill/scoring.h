@@ -1,0 +1,60 @@
+// Scoring by teacher forcing: what the student and the teacher say about every position of recorded responses
+// (method.md section 2). Nothing stored with a rollout but its tokens is used. A rollout's scores have the
+// same bits whatever it is batched with; with the rollout engine's precision the sampled log-probabilities
+// equal the ones seen while sampling.
+#pragma once
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "model/forward.h"
+#include "records/rollout.h"
+#include "records/scores.h"
+
+namespace ropd::distill {
+
+using kernels::Precision;
+
+struct ScoringConfig {
+  uint32_t top_k = 16;  // candidates; 0 = only the recorded token
+  Precision precision = Precision::f32;
+  float temperature = 1;        // logits are divided by it
+  int64_t batch_tokens = 8192;  // sequences packed into one pass; a longer one goes alone
+};
+
+// Called after every pass with the number of rollouts and response tokens done in all.
+using ScoringProgress = std::function<void(size_t rollouts, uint64_t tokens)>;
+
+// Candidates, student log-probabilities, sampled log-probabilities and entropy of every rollout.
+std::vector<Scores> score_student(const model::Weights& student, std::span<const Rollout> rollouts,
+                                  const ScoringConfig& config, model::Workspace& workspace,
+                                  const ScoringProgress& progress = {});
+
+// How a teacher with another tokenizer reads a rollout: its own prompt, the response text in its own tokens,
+// and for each student position the teacher position that predicts at the same byte (-1: none).
+struct TeacherReading {
+  std::vector<Token> prompt_ids;
+  std::vector<Token> response_ids;
+  std::vector<int32_t> position;  // [student response] into the teacher's response
+};
+
+struct TeacherTranslation {
+  std::vector<Token> teacher_id;  // [student vocabulary], -1 = unmappable
+  std::function<TeacherReading(const Rollout&)> read;
+};
+
+// Adds the teacher's side to scores of the same rollouts. Without a translation both models share one
+// vocabulary.
+void score_teacher(std::span<Scores> scores, const model::Weights& teacher, std::span<const Rollout> rollouts,
+                   const ScoringConfig& config, model::Workspace& workspace,
+                   const TeacherTranslation* translation = nullptr, const ScoringProgress& progress = {});
+
+// Consecutive rollouts of at most `max_tokens` together (one at least): half-open ranges. length(i) = tokens
+// of rollout i.
+std::vector<std::pair<size_t, size_t>> pack_in_order(size_t count, int64_t max_tokens,
+                                                     const std::function<int64_t(size_t)>& length);
+
+// Refuses rollouts without prompt or response, or longer than the model's context, naming query and sample.
+void check_rollouts(std::span<const Rollout> rollouts, const ModelConfig& config);
+
+}  // namespace ropd::distill

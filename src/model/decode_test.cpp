@@ -1,0 +1,84 @@
+#include "model/decode.h"
+
+#include <gtest/gtest.h>
+
+#include "support/naive_model.h"
+
+namespace ropd::model {
+namespace {
+
+using test::random_parameters;
+using test::tiny_config;
+
+// Logits of every position when the tokens arrive in chunks of the given sizes, next to a second sequence.
+std::vector<std::vector<float>> decoded(const Parameters& parameters, Precision precision,
+                                        const std::vector<Token>& tokens, const std::vector<size_t>& chunks,
+                                        int64_t page_tokens, bool with_company) {
+  const Weights weights = pack_weights(parameters.weights(), precision);
+  Decoder decoder(weights, precision);
+  KvCache cache(weights.config, precision, 16, page_tokens);
+  std::vector<int32_t> pages, other_pages;
+  for (int i = 0; i < 4; ++i) {
+    pages.push_back(cache.allocate());
+    other_pages.push_back(cache.allocate());
+  }
+  const std::vector<Token> company(tokens.rbegin(), tokens.rend());
+  std::vector<std::vector<float>> logits;
+  size_t done = 0;
+  for (const size_t chunk : chunks) {
+    std::vector<DecodeRows> groups;
+    if (with_company)
+      groups.push_back(
+          {std::span(company).subspan(done, chunk), static_cast<int64_t>(done), other_pages.data(), true});
+    groups.push_back(
+        {std::span(tokens).subspan(done, chunk), static_cast<int64_t>(done), pages.data(), true});
+    decoder.step(cache, groups, [&](size_t group, std::span<float> row) {
+      if (group + 1 == groups.size()) logits.emplace_back(row.begin(), row.end());
+    });
+    done += chunk;
+  }
+  return logits;
+}
+
+std::vector<Token> some_tokens(size_t count) {
+  std::vector<Token> tokens;
+  for (size_t i = 0; i < count; ++i) tokens.push_back(static_cast<Token>((i * 7 + 3) % 37));
+  return tokens;
+}
+
+class Decoding : public testing::TestWithParam<Architecture> {};
+INSTANTIATE_TEST_SUITE_P(Model, Decoding,
+                         testing::Values(Architecture::qwen3, Architecture::qwen2, Architecture::llama,
+                                         Architecture::qwen3_moe));
+
+TEST_P(Decoding, EqualsTheForwardPassBitForBit) {
+  const auto parameters = random_parameters(tiny_config(GetParam(), false), 11);
+  const auto tokens = some_tokens(70);
+  for (const auto precision : {Precision::f32, Precision::bf16}) {
+    PackedBatch batch;
+    batch.append(tokens);
+    Workspace workspace;
+    const Weights weights = parameters.weights();
+    Buffer hidden(tokens.size() * static_cast<size_t>(weights.config.hidden_size));
+    forward(hidden, weights, batch, precision, workspace);
+    std::vector<float> logits(tokens.size() * 37);
+    weights.head.apply(logits, hidden, precision);
+    const auto one_by_one = decoded(parameters, precision, tokens, std::vector<size_t>(70, 1), 32, true);
+    for (size_t t = 0; t < tokens.size(); ++t)
+      EXPECT_EQ(one_by_one[t], std::vector<float>(logits.begin() + t * 37, logits.begin() + (t + 1) * 37))
+          << "position " << t;
+  }
+}
+
+TEST_P(Decoding, DoesNotDependOnChunksPagesOrCompany) {
+  const auto parameters = random_parameters(tiny_config(GetParam(), true), 12);
+  const auto tokens = some_tokens(70);
+  for (const auto precision : {Precision::f32, Precision::bf16}) {
+    const auto last = decoded(parameters, precision, tokens, {70}, 32, false).back();
+    EXPECT_EQ(decoded(parameters, precision, tokens, {1, 40, 29}, 64, true).back(), last);
+    EXPECT_EQ(decoded(parameters, precision, tokens, {33, 37}, 96, false).back(), last);
+  }
+}
+
+}  // namespace
+}  // namespace ropd::model
