@@ -28,6 +28,9 @@ class RowAccumulator {
   // Returns the maximum of the block.
   float add(std::span<const float> logits, bool with_entropy);
   RowStatistics result() const;  // entropy is 0 unless every block was added with it
+  // Of what was added so far: the largest logit, and the sum of exp(logit - max()). For the sampler.
+  float max() const { return max_; }
+  float sum() const { return sum_; }
 
  private:
   float max_ = 0;
