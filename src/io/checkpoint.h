@@ -1,0 +1,51 @@
+// Checkpoints that are whole or not there: checkpoints/step-00004/ with any content and a MANIFEST.json of
+// sizes and SHA-256. Commit protocol: everything is written into a temporary sibling, every file and folder
+// made durable, the manifest last; then rename, fsync of the parent, LATEST replaced the same way, and only
+// then older checkpoints are removed. A process killed at any point leaves the old or the new checkpoint
+// complete (checkpoint_test.cpp kills it at every system call).
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+
+namespace ropd::io {
+
+struct CheckpointEntry {
+  uint64_t step = 0;
+  Path path;
+};
+
+// Hashes every file of a checkpoint and compares with its manifest. Fails naming the first file that is
+// absent, has another size or other content; a damaged manifest is found as well. Returns the step.
+uint64_t verify_checkpoint(const Path& checkpoint);
+
+// Ascending by step; names only, nothing is verified. Empty when the folder does not exist.
+[[nodiscard]] std::vector<CheckpointEntry> list_checkpoints(const Path& directory);
+// The newest that verifies; a warning names each newer one that does not. Nothing when there is none.
+[[nodiscard]] std::optional<CheckpointEntry> newest_valid_checkpoint(const Path& directory);
+
+// Writes the checkpoints of a run. One writer at a time (RunDirectory holds the lock).
+class CheckpointStore {
+ public:
+  // Creates the folder if need be and removes what a killed save or removal left behind; readers use the
+  // functions above.
+  explicit CheckpointStore(Path directory);
+
+  // fill writes the content into the folder it is given. When it or the disk fails, the previous checkpoints
+  // are untouched. Afterwards only the newest `keep` up to this step remain; 0 keeps all. A checkpoint of the
+  // same step is replaced.
+  Path save(uint64_t step, uint64_t keep, const std::function<void(const Path& folder)>& fill);
+
+  const Path& directory() const { return directory_; }
+
+ private:
+  Path directory_;
+  void remove_leftovers();
+  void remove_checkpoint(const Path& path);
+};
+
+}  // namespace ropd::io
