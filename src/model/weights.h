@@ -69,6 +69,8 @@ int64_t parameter_count(const ModelConfig& config);
 class Parameters {
  public:
   explicit Parameters(const ModelConfig& config);
+  Parameters(Parameters&&) = default;
+  Parameters& operator=(Parameters&&) = default;
   static Parameters load(const io::ModelDirectory& directory);
   const ModelConfig& config() const { return config_; }
   const std::vector<ParameterSlot>& slots() const { return slots_; }

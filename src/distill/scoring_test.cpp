@@ -1,0 +1,154 @@
+#include "distill/scoring.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "support/naive_model.h"
+
+namespace ropd::distill {
+namespace {
+
+using test::NaiveModel;
+using test::random_parameters;
+using test::tiny_config;
+
+std::vector<Rollout> some_rollouts() {
+  std::vector<Rollout> rollouts(3);
+  rollouts[0] = {.query_id = "a", .prompt_ids = {1, 2, 3}, .response_ids = {4, 5, 36, 7}};
+  rollouts[1] = {.query_id = "b", .sample = 1, .prompt_ids = {9}, .response_ids = {8}};
+  rollouts[2] = {.query_id = "c", .prompt_ids = {5, 5}, .response_ids = {0, 0, 11, 12, 13}};
+  return rollouts;
+}
+
+TEST(ScoreStudent, EqualsTheOracleOverTheFullVocabulary) {
+  const auto parameters = random_parameters(tiny_config(Architecture::qwen3), 1);
+  const auto rollouts = some_rollouts();
+  model::Workspace workspace;
+  const auto scores = score_student(parameters.weights(), rollouts, {.top_k = 5}, workspace);
+  const NaiveModel oracle(parameters);
+  for (size_t i = 0; i < rollouts.size(); ++i) {
+    auto tokens = rollouts[i].prompt_ids;
+    tokens.insert(tokens.end(), rollouts[i].response_ids.begin(), rollouts[i].response_ids.end());
+    const auto logits = oracle.logits(tokens);
+    for (size_t t = 0; t < rollouts[i].response_ids.size(); ++t) {
+      const auto logprobs = NaiveModel::log_softmax(logits[rollouts[i].prompt_ids.size() - 1 + t]);
+      std::vector<Token> order(logprobs.size());
+      std::iota(order.begin(), order.end(), 0);
+      std::stable_sort(order.begin(), order.end(),
+                       [&](Token a, Token b) { return logprobs[a] > logprobs[b]; });
+      double entropy = 0;
+      for (const double l : logprobs) entropy -= std::exp(l) * l;
+      for (size_t j = 0; j < 5; ++j) {
+        EXPECT_EQ(scores[i].candidates[t * 5 + j], order[j]);
+        EXPECT_NEAR(scores[i].student_logprobs[t * 5 + j], logprobs[order[j]], 1e-5);
+      }
+      EXPECT_NEAR(scores[i].sampled_logprobs[t], logprobs[rollouts[i].response_ids[t]], 1e-5);
+      EXPECT_NEAR(scores[i].student_entropy[t], entropy, 1e-4);
+    }
+  }
+}
+
+TEST(ScoreStudent, DoesNotDependOnTheBatch) {
+  const auto parameters = random_parameters(tiny_config(Architecture::qwen2), 2);
+  const auto rollouts = some_rollouts();
+  for (const auto precision : {Precision::f32, Precision::bf16}) {
+    model::Workspace workspace;
+    const auto together =
+        score_student(parameters.weights(), rollouts, {.top_k = 7, .precision = precision}, workspace);
+    const auto apart = score_student(parameters.weights(), rollouts,
+                                     {.top_k = 7, .precision = precision, .batch_tokens = 1}, workspace);
+    for (size_t i = 0; i < rollouts.size(); ++i) {
+      EXPECT_EQ(together[i].candidates, apart[i].candidates);
+      EXPECT_EQ(together[i].student_logprobs, apart[i].student_logprobs);
+      EXPECT_EQ(together[i].sampled_logprobs, apart[i].sampled_logprobs);
+    }
+  }
+}
+
+TEST(ScoreTeacher, OfTheStudentItselfRepeatsItsLogprobsBitForBit) {
+  const auto parameters = random_parameters(tiny_config(Architecture::qwen3), 3);
+  const auto rollouts = some_rollouts();
+  model::Workspace workspace;
+  auto scores = score_student(parameters.weights(), rollouts, {.top_k = 6}, workspace);
+  score_teacher(scores, parameters.weights(), rollouts, {.top_k = 6}, workspace);
+  for (const auto& score : scores) {
+    EXPECT_EQ(score.teacher_logprobs, score.student_logprobs);
+    EXPECT_EQ(score.teacher_sampled_logprobs, score.sampled_logprobs);
+    for (const float share : score.overlap) EXPECT_NEAR(share, 1.0f, 1e-6);
+  }
+}
+
+// A teacher that is the student with its vocabulary in reverse order, reading the same text.
+TEST(ScoreTeacher, TranslatesIdsAndMasksWhatHasNoCounterpart) {
+  auto config = tiny_config(Architecture::llama, false);
+  const auto student = random_parameters(config, 4);
+  auto teacher = random_parameters(config, 4);
+  for (const char* name : {"model.embed_tokens.weight", "lm_head.weight"})
+    for (const auto& slot : teacher.slots())
+      if (slot.name == name)
+        for (int64_t v = 0; v < 37; ++v)
+          std::copy_n(student.values().begin() + slot.offset + v * 20, 20,
+                      teacher.values().begin() + slot.offset + (36 - v) * 20);
+  TeacherTranslation translation;
+  for (Token id = 0; id < 37; ++id) translation.teacher_id.push_back(id == 7 ? -1 : 36 - id);
+  translation.read = [](const Rollout& rollout) {
+    TeacherReading reading;
+    for (const Token id : rollout.prompt_ids) reading.prompt_ids.push_back(36 - id);
+    for (const Token id : rollout.response_ids) {
+      reading.position.push_back(static_cast<int32_t>(reading.response_ids.size()));
+      reading.response_ids.push_back(36 - id);
+    }
+    reading.position.back() = -1;
+    return reading;
+  };
+  const auto rollouts = some_rollouts();
+  model::Workspace workspace;
+  auto scores = score_student(student.weights(), rollouts, {.top_k = 37}, workspace);
+  score_teacher(scores, teacher.weights(), rollouts, {.top_k = 37}, workspace, &translation);
+  for (size_t i = 0; i < rollouts.size(); ++i)
+    for (size_t t = 0; t < rollouts[i].response_ids.size(); ++t) {
+      const bool is_last = t + 1 == rollouts[i].response_ids.size();
+      EXPECT_EQ(scores[i].is_aligned[t], !is_last);
+      for (size_t j = 0; j < 37; ++j) {
+        const float value = scores[i].teacher_logprobs[t * 37 + j];
+        if (is_last || scores[i].candidates[t * 37 + j] == 7)
+          EXPECT_EQ(value, -INFINITY);
+        else
+          EXPECT_NEAR(value, scores[i].student_logprobs[t * 37 + j], 1e-5);
+      }
+    }
+}
+
+TEST(PackInOrder, FillsUpToTheLimitAndGivesALongOneItsOwnPass) {
+  const std::vector<int64_t> lengths = {3, 3, 9, 1, 2, 2};
+  const auto ranges = pack_in_order(lengths.size(), 6, [&](size_t i) { return lengths[i]; });
+  EXPECT_EQ(ranges, (std::vector<std::pair<size_t, size_t>>{{0, 2}, {2, 3}, {3, 6}}));
+}
+
+TEST(CheckRollouts, NamesQueryAndSample) {
+  const auto config = tiny_config(Architecture::qwen3);
+  const auto message = [&](Rollout rollout) -> std::string {
+    try {
+      check_rollouts(std::span(&rollout, 1), config);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message({.query_id = "q", .sample = 2, .prompt_ids = {1}}),
+            "query q, sample 2: the response is empty; there is nothing to score");
+  EXPECT_EQ(message({.query_id = "q", .response_ids = {1}}),
+            "query q, sample 0: the prompt is empty; there is no state to supervise");
+  EXPECT_NE(message({.query_id = "q", .prompt_ids = {1}, .response_ids = {37}})
+                .find("id 37 is outside the vocabulary of 37"),
+            std::string::npos);
+  EXPECT_NE(message({.query_id = "q", .prompt_ids = {1}, .response_ids = std::vector<Token>(300, 1)})
+                .find("301 tokens"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace ropd::distill
