@@ -12,4 +12,6 @@ namespace ropd::app {
 // True when --json was given; app is the program or one of its subcommands.
 bool wants_json(const CLI::App& app);
 
+void add_report(CLI::App& app);
+
 }  // namespace ropd::app

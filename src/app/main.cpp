@@ -27,7 +27,7 @@ constexpr const char* kExamples = R"(Examples:
   ropd --version
 Every command explains itself: ropd COMMAND --help)";
 
-void add_commands(CLI::App&) {}
+void add_commands(CLI::App& app) { add_report(app); }
 
 void configure(CLI::App& app) {
   app.name("ropd");

@@ -73,14 +73,16 @@ void write_problems(const Path& path, const std::string& name, const std::vector
 void write_lab_data(const Path& directory, int problems_each, int samples_each) {
   std::filesystem::create_directories(directory);
   write_problems(directory / "queries.jsonl", "query", make_training_queries());
+  // The problem is the whole prompt: no instruction around it.
   std::string suite =
-      "# The laboratory's benchmarks: ropd eval --suite suite.yaml --data <this folder>\nname: "
-      "lab\nbenchmarks:\n";
+      "# ropd eval --suite suite.yaml --data <this folder>\nname: lab\nprompt_prefix: \"\"\nprompt_suffix: "
+      "\"\"\nbenchmarks:\n";
   for (const Benchmark& benchmark : make_benchmarks(problems_each)) {
     const std::string file = benchmark.name + ".jsonl";
     write_problems(directory / file, benchmark.name, benchmark.problems);
     suite += "  - {name: " + benchmark.name + ", file: " + file +
-             ", samples: " + std::to_string(samples_each) + "}\n";
+             ", samples: " + std::to_string(samples_each) + ", questions: " + std::to_string(problems_each) +
+             ", answers: integer" + "}\n";
   }
   write_file_atomically(directory / "suite.yaml", suite);
 }

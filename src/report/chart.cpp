@@ -11,8 +11,8 @@ namespace {
 
 // All lengths in SVG user units; at the usual width of a figure one unit is about one CSS pixel.
 constexpr double kWidth = 460, kHeight = 300;
-constexpr double kTextHeight = 12, kCharacterWidth = 6.5;
-constexpr double kTop = 30, kBottom = 46;
+constexpr double kTextHeight = 13, kCharacterWidth = 7.3;
+constexpr double kTop = 38, kBottom = 46;
 constexpr int kNumStyles = 8;
 constexpr size_t kMaxLabelCharacters = 18;
 
@@ -121,9 +121,15 @@ class Scale {
         }
       return;
     }
-    const std::vector<double> at = round_ticks(low_, high_, num_ticks);
+    std::vector<double> at = round_ticks(low_, high_, num_ticks);
+    if (axis.is_integer) {
+      at = round_ticks(low_, high_, std::clamp(static_cast<int>(high_ - low_), 1, num_ticks));
+      std::erase_if(at, [](double value) { return std::fabs(value - std::round(value)) > 1e-6; });
+    }
     if (!axis.low) low_ = std::min(low_, at.front());
     if (!axis.high) high_ = std::max(high_, at.back());
+    if (axis.is_integer && axis.low && std::find(at.begin(), at.end(), low_) == at.end())
+      ticks_.emplace_back(low_, format_brief(low_));
     for (const double value : at)
       if (value >= low_ - 1e-9 * (high_ - low_) && value <= high_ + 1e-9 * (high_ - low_))
         ticks_.emplace_back(value, format_brief(value));
@@ -184,7 +190,9 @@ class LinePainter {
     if (!has_lines(chart)) return 12;
     double width = 0;
     for (const Series& series : chart.series)
-      width = std::max(width, text_width(shorten(series.name, kMaxLabelCharacters)));
+      if (!series.label_index) width = std::max(width, text_width(shorten(series.name, kMaxLabelCharacters)));
+    for (const ReferenceLine& line : chart.lines)
+      if (!line.is_vertical) width = std::max(width, text_width(line.label));
     return width + 24;
   }
   static double left_margin(const LineChart& chart) {
@@ -214,20 +222,22 @@ class LinePainter {
   }
 
   void draw_reference_lines() {
-    int num_vertical = 0;
+    double last_right =
+        -1e9;  // of the labels above the plot; one that would touch its neighbour goes a row higher
+    bool is_raised = false;
     for (const ReferenceLine& line : chart_.lines) {
       const std::string css = "reference " + style_class(line.style);
       if (line.is_vertical) {
-        const double x = x_(line.at), y = kTop + 10 + 14 * num_vertical++;
-        svg_ += line_element(x, kTop, x, kHeight - kBottom, css);
-        const bool is_right = x + text_width(line.label) + 8 < right_;
-        svg_ += text_element(is_right ? x + 4 : x - 4, y, is_right ? "start" : "end", "note", line.label);
-        taken_.push_back(text_box(is_right ? x + 4 : x - 4 - text_width(line.label), y, line.label));
+        const double x = x_(line.at), half = text_width(line.label) / 2;
+        const double middle = std::clamp(x, left_ + half, kWidth - half);
+        is_raised = middle - half < last_right + 6 && !is_raised;
+        last_right = middle + half;
+        svg_ += line_element(x, kTop - 3, x, kHeight - kBottom, css);
+        svg_ += text_element(middle, kTop - (is_raised ? 18 : 6), "middle", "note", line.label);
       } else {
         const double y = y_(line.at);
         svg_ += line_element(left_, y, right_, y, css);
-        svg_ += text_element(left_ + 6, y - 5, "start", "note", line.label);
-        taken_.push_back(text_box(left_ + 6, y - 5, line.label));
+        margin_labels_.push_back({right_ - 6, y, line.label, line.style});
       }
     }
   }
@@ -236,7 +246,8 @@ class LinePainter {
     const std::string css = style_class(series.style);
     std::string path, marks;
     bool is_pen_down = false;
-    std::optional<Label> last;
+    double last_x = 0, last_y = 0;
+    std::optional<Label> named;
     const size_t count = std::min(series.x.size(), series.y.size());
     for (size_t i = 0; i < count; ++i) {
       if (!x_.can_show(series.x[i]) || !y_.can_show(series.y[i])) {
@@ -244,6 +255,9 @@ class LinePainter {
         continue;
       }
       const double x = x_(series.x[i]), y = y_(series.y[i]);
+      if (is_pen_down && series.has_line) keep_clear(last_x, last_y, x, y);
+      last_x = x;
+      last_y = y;
       path += (is_pen_down ? "L" : "M") + number(x) + " " + number(y);
       is_pen_down = true;
       if (i < series.low.size() && i < series.high.size() && y_.can_show(series.low[i]) &&
@@ -255,11 +269,22 @@ class LinePainter {
                  escape_html(tick_name(series.x[i])) + ", " + format_brief(series.y[i]) + "</title></path>\n";
         taken_.push_back({x - 4, y - 4, x + 4, y + 4});
       }
-      last = Label{x, y, shorten(series.name, kMaxLabelCharacters), series.style};
+      if (!series.label_index || i <= *series.label_index)
+        named = Label{x, y, shorten(series.name, kMaxLabelCharacters), series.style};
     }
     if (series.has_line && !path.empty()) svg_ += "<path class=\"line " + css + "\" d=\"" + path + "\"/>\n";
     svg_ += marks;
-    if (last) (has_lines(chart_) && last->x > right_ - 12 ? margin_labels_ : free_labels_).push_back(*last);
+    if (named)
+      (has_lines(chart_) && named->x > right_ - 12 ? margin_labels_ : free_labels_).push_back(*named);
+  }
+
+  // Labels inside the plot stay off this stretch of a line.
+  void keep_clear(double x1, double y1, double x2, double y2) {
+    const int count = std::clamp(static_cast<int>(std::hypot(x2 - x1, y2 - y1) / 5), 1, 200);
+    for (int i = 0; i <= count; ++i) {
+      const double x = x1 + (x2 - x1) * i / count, y = y1 + (y2 - y1) * i / count;
+      taken_.push_back({x - 1, y - 1, x + 1, y + 1});
+    }
   }
 
   std::string tick_name(double x) const {
@@ -302,28 +327,33 @@ class LinePainter {
 
   // Labels beside points inside the plot: the first of a few places where nothing is yet.
   void place_free_labels() {
+    struct Place {
+      const char* anchor;
+      double x, y;  // from the mark
+    };
+    constexpr Place kPlaces[] = {{"start", 9, 4},   {"end", -9, 4},   {"middle", 0, -9}, {"middle", 0, 18},
+                                 {"start", 7, -8},  {"start", 7, 16}, {"end", -7, -8},   {"end", -7, 16},
+                                 {"start", 9, -20}, {"start", 9, 28}};
     for (const Label& label : free_labels_) {
       const double width = text_width(label.text);
-      const std::pair<double, double> places[] = {
-          {label.x + 8, label.y + 4},         {label.x - 8 - width, label.y + 4},
-          {label.x - width / 2, label.y - 9}, {label.x - width / 2, label.y + 18},
-          {label.x + 7, label.y - 8},         {label.x + 7, label.y + 16},
-          {label.x - 7 - width, label.y - 8}, {label.x - 7 - width, label.y + 16},
-          {label.x + 8, label.y - 20},        {label.x + 8, label.y + 28}};
-      auto chosen = places[0];
-      for (const auto& place : places) {
-        const Box box = text_box(place.first, place.second, label.text);
+      const auto box_at = [&](const Place& place) {
+        const double share = place.anchor[0] == 's' ? 0 : place.anchor[0] == 'm' ? 0.5 : 1;
+        return text_box(label.x + place.x - share * width, label.y + place.y, label.text);
+      };
+      // Outside the plot is worse than on top of anything.
+      const auto cost = [&](const Place& place) {
+        const Box box = box_at(place);
         const bool is_inside =
             box.left > left_ && box.right < kWidth - 2 && box.top > 16 && box.bottom < kHeight - kBottom + 2;
-        const bool is_free =
-            std::none_of(taken_.begin(), taken_.end(), [&](const Box& other) { return box.overlaps(other); });
-        if (!is_inside || !is_free) continue;
-        chosen = place;
-        break;
-      }
-      taken_.push_back(text_box(chosen.first, chosen.second, label.text));
-      svg_ +=
-          text_element(chosen.first, chosen.second, "start", "label " + style_class(label.style), label.text);
+        return (is_inside ? 0 : 1000) + std::count_if(taken_.begin(), taken_.end(),
+                                                      [&](const Box& other) { return box.overlaps(other); });
+      };
+      const Place* chosen =
+          std::min_element(std::begin(kPlaces), std::end(kPlaces),
+                           [&](const Place& a, const Place& b) { return cost(a) < cost(b); });
+      taken_.push_back(box_at(*chosen));
+      svg_ += text_element(label.x + chosen->x, label.y + chosen->y, chosen->anchor,
+                           "label " + style_class(label.style), label.text);
     }
   }
 
@@ -417,7 +447,7 @@ std::string to_svg(const BarChart& chart) {
   }
   if (!(most > 0)) most = 1;
   constexpr double kRow = 27, kBar = 17;
-  const double left = name_width + 12, right = kWidth - (is_stacked ? 8 : 52);
+  const double left = name_width + 12, right = kWidth - (is_stacked ? 14 : 52);
   const double bottom = top + kRow * static_cast<double>(chart.rows.size());
   for (const double tick : round_ticks(0, most * chart.scale, 4)) {
     const double x = left + tick / (most * chart.scale) * (right - left);

@@ -18,6 +18,7 @@ struct Series {
   int style = 0;                            // colour, dash and marker; 0..7
   bool has_line = true;
   bool has_markers = true;
+  std::optional<size_t> label_index = {};  // the point that bears the name; default: the last one
 };
 
 struct ReferenceLine {
@@ -30,6 +31,7 @@ struct ReferenceLine {
 struct Axis {
   std::string label;
   bool is_logarithmic = false;
+  bool is_integer = false;                                 // ticks at whole numbers only
   std::optional<double> low = {}, high = {};               // default: from the data, widened to round numbers
   std::vector<std::pair<double, std::string>> ticks = {};  // default: round numbers
 };

@@ -103,7 +103,7 @@ LineChart iteration_chart(const std::string& id, const std::string& title, const
   return {.id = id,
           .title = title,
           .description = title + " by iteration.",
-          .x = {.label = "iteration"},
+          .x = {.label = "iteration", .is_integer = true, .low = 1.0},
           .y = {.label = y_label},
           .series = std::move(series)};
 }
@@ -221,24 +221,28 @@ FigureGroup trigger_figures(const Comparison& comparison) {
   const auto runs = traced_runs(comparison);
   if (runs.empty()) return group;
   auto ratio = iteration_chart("trigger-ratio", "D / V", "D / V", {});
-  ratio.lines.push_back({.at = 1, .label = "E[D] = V: noise alone", .is_vertical = false, .style = -1});
+  ratio.lines.push_back({.at = 1, .label = "E[D] = V", .is_vertical = false, .style = -1});
   ratio.y.low = 0.0;
   for (const TracedRun& run : runs) {
+    const int style = runs.size() == 1 ? run.style : static_cast<int>(ratio.series.size());
     if (ratio.series.size() < 8)
       ratio.series.push_back(
-          {.name = run.name, .x = run.trace.iteration, .y = run.trace.ratio, .style = run.style});
+          {.name = run.name, .x = run.trace.iteration, .y = run.trace.ratio, .style = style});
     if (runs.size() > 1) continue;
     for (const ReferenceLine& line : tau_lines(run)) ratio.lines.push_back(line);
   }
   group.figures.push_back({ratio,
-                           "At or below the dotted line a comparison qualifies. A curve that wanders around "
+                           "The dotted line is what noise alone gives on average; at or below it a "
+                           "comparison qualifies. A curve that wanders around "
                            "1 from the start carries "
                            "little information: the trigger is then close to a coin toss."});
   for (size_t i = 0; i < runs.size() && i < kMaxTriggerCharts; ++i) {
     const TracedRun& run = runs[i];
     auto chart = iteration_chart("trigger-" + std::to_string(i + 1), "D and V: " + run.name,
                                  "squared gradient norm", {});
-    chart.y.is_logarithmic = true;
+    const auto [least, most] = std::minmax_element(run.trace.distance.begin(), run.trace.distance.end());
+    chart.y.is_logarithmic = *least > 0 && *most > 30 * *least;
+    if (!chart.y.is_logarithmic) chart.y.low = 0.0;
     chart.series.push_back({.name = "D", .x = run.trace.iteration, .y = run.trace.distance, .style = 0});
     chart.series.push_back({.name = "V", .x = run.trace.iteration, .y = run.trace.noise, .style = 1});
     chart.lines = tau_lines(run);
@@ -287,6 +291,9 @@ FigureGroup prefix_figures(const Comparison& comparison) {
       series.x.push_back(shown->cumulative[i].first);
       series.y.push_back(100 * shown->cumulative[i].second);
     }
+    // The curves meet at both ends: each is named at a height of its own on the way.
+    const double height = 25 + 50.0 * static_cast<double>(likelihood.series.size() % 4) / 3;
+    series.label_index = std::lower_bound(series.y.begin(), series.y.end(), height) - series.y.begin();
     likelihood.series.push_back(std::move(series));
   }
   if (!kl.rows.empty())

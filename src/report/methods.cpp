@@ -41,16 +41,11 @@ void summarize(Method& method, const std::vector<int64_t>& budgets) {
 }  // namespace
 
 Spread spread(std::span<const double> values) {
-  double sum = 0, squares = 0;
-  size_t count = 0;
+  std::vector<double> finite;
   for (const double value : values)
-    if (std::isfinite(value)) sum += value, ++count;
-  const double mean = count ? sum / static_cast<double>(count) : NAN;
-  for (const double value : values)
-    if (std::isfinite(value)) squares += (value - mean) * (value - mean);
-  return {.mean = mean,
-          .deviation = count > 1 ? std::sqrt(squares / static_cast<double>(count - 1)) : NAN,
-          .count = count};
+    if (std::isfinite(value)) finite.push_back(value);
+  if (finite.empty()) return {.mean = NAN, .deviation = NAN, .count = 0};
+  return stats::mean_and_deviation(finite);
 }
 
 Comparison compare_methods(std::span<const RunData> runs) {

@@ -9,14 +9,12 @@
 #include <vector>
 
 #include "report/run_data.h"
+#include "stats/metrics.h"
 
 namespace ropd::report {
 
-struct Spread {
-  double mean = 0;       // NaN without values
-  double deviation = 0;  // sample SD over runs; NaN with fewer than two
-  size_t count = 0;
-};
+// Mean (NaN without values), sample SD (meaningful from two on) and count.
+using Spread = stats::MeanDeviation;
 
 Spread spread(std::span<const double> values);  // values that are not finite are left out
 

@@ -31,9 +31,12 @@ std::string method_cell(const Method& method) {
   return "<th scope=\"row\">" + key(method.style) + escape_html(shorten(method.label, 60)) + "</th>";
 }
 
-std::string scrolling_table(const std::string& label, const std::string& table) {
-  return "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"" + escape_html(label) +
-         "\"><table>\n" + table + "</table></div>\n";
+// The caption stays outside the scrolling part, so that it wraps at the page's width.
+std::string scrolling_table(const std::string& label, const std::string& table,
+                            const std::string& caption = "") {
+  return "<div class=\"table\">\n" + (caption.empty() ? "" : "<p class=\"caption\">" + caption + "</p>\n") +
+         "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"" + escape_html(label) +
+         "\"><table>\n" + table + "</table></div>\n</div>\n";
 }
 
 // "5, 7, none", or a dash for a method without any trigger statistics.
@@ -61,15 +64,15 @@ std::string headline_table(const Comparison& comparison) {
   for (const Method& method : comparison.methods)
     for (size_t i = 0; !method.is_reference && i < budgets.size(); ++i)
       if (method.accuracy[i].count > 0) best[i] = std::max(best[i], method.accuracy[i].mean);
-  std::string table =
-      "<caption>Mean accuracy in per cent when responses are cut to each budget, mean response length in "
-      "tokens and share at the "
-      "cap at the longest budget, and the iteration τ that set the trigger." +
-      std::string(has_spread ? " Values are means ± sample SD over runs." : "") +
-      " Bold: best trained method.</caption>\n<thead><tr class=\"span\"><th></th><th colspan=\"" +
-      std::to_string(budgets.size()) +
-      "\">accuracy at budget</th><th></th><th></th><th></th></tr>\n<tr><th class=\"text\" "
-      "scope=\"col\">method</th>";
+  const std::string caption =
+      "Mean accuracy in per cent when responses are cut to each budget; mean length in tokens and share of "
+      "responses at the cap, both at the "
+      "longest budget; τ, the iteration that set the trigger." +
+      std::string(has_spread ? " Means ± sample SD over runs." : "") + " Bold: best trained method.";
+  std::string table = "<thead><tr class=\"span\"><th></th><th class=\"over\" colspan=\"" +
+                      std::to_string(budgets.size()) +
+                      "\">accuracy at budget</th><th></th><th></th><th></th></tr>\n<tr><th class=\"text\" "
+                      "scope=\"col\">method</th>";
   for (const int64_t budget : budgets) table += "<th scope=\"col\">" + budget_name(budget) + "</th>";
   table +=
       "<th scope=\"col\">length</th><th scope=\"col\">at cap, %</th><th "
@@ -83,31 +86,29 @@ std::string headline_table(const Comparison& comparison) {
     table += cell(method.length, 1, 0) + cell(method.at_cap, 100, 1) + "<td>" +
              escape_html(tau_text(method)) + "</td></tr>\n";
   }
-  return scrolling_table("Accuracy of each method at each budget", table + "</tbody>\n");
+  return scrolling_table("Accuracy of each method at each budget", table + "</tbody>\n", caption);
 }
 
-// "At 512 tokens: fixed 72.6 %, R-OPD 69.7 %, current 66.1 %; for comparison teacher 86.1 %."
+// "At 512 tokens: fixed 72.6 %, R-OPD 69.7 %, current 66.1 %. For comparison: teacher 86.1 %."
 std::string ranking_sentence(const Comparison& comparison, size_t budget_index) {
   std::vector<const Method*> order;
-  std::string references;
-  for (const Method& method : comparison.methods) {
-    if (!method.has_evaluation || method.accuracy[budget_index].count == 0) continue;
-    const std::string value = escape_html(shorten(method.label, 40)) + " " +
-                              format_number(100 * method.accuracy[budget_index].mean, 1);
-    if (method.is_reference)
-      references += (references.empty() ? "" : ", ") + value;
-    else
-      order.push_back(&method);
-  }
-  if (order.empty()) return "";
+  std::string references, trained;
+  const auto entry = [&](const Method& method) {
+    return "<span class=\"entry\">" + escape_html(shorten(method.label, 40)) + " <strong>" +
+           format_number(100 * method.accuracy[budget_index].mean, 1) + " %</strong></span>";
+  };
+  for (const Method& method : comparison.methods)
+    if (method.has_evaluation && method.accuracy[budget_index].count > 0) order.push_back(&method);
   std::stable_sort(order.begin(), order.end(), [&](const Method* a, const Method* b) {
     return a->accuracy[budget_index].mean > b->accuracy[budget_index].mean;
   });
-  std::string text = "At " + budget_name(comparison.budgets[budget_index]) + " tokens: ";
-  for (size_t i = 0; i < order.size(); ++i)
-    text += (i ? ", " : "") + escape_html(shorten(order[i]->label, 40)) + " " +
-            format_number(100 * order[i]->accuracy[budget_index].mean, 1);
-  return text + " % right" + (references.empty() ? "." : "; for comparison " + references + " %.");
+  for (const Method* method : order) {
+    std::string& list = method->is_reference ? references : trained;
+    list += (list.empty() ? "" : ", ") + entry(*method);
+  }
+  if (trained.empty()) trained.swap(references);
+  return "Right at " + budget_name(comparison.budgets[budget_index]) + " tokens: " + trained + "." +
+         (references.empty() ? "" : " <span class=\"muted\">For comparison: " + references + ".</span>");
 }
 
 std::string benchmark_table(const Comparison& comparison) {
@@ -123,9 +124,7 @@ std::string benchmark_table(const Comparison& comparison) {
       }
     }
   if (names.size() < 2) return "";
-  std::string table =
-      "<caption>Accuracy in per cent at the longest budget, by benchmark.</caption>\n<thead><tr><th "
-      "class=\"text\" scope=\"col\">method</th>";
+  std::string table = "<thead><tr><th class=\"text\" scope=\"col\">method</th>";
   for (const std::string& name : names)
     table += "<th scope=\"col\">" + escape_html(shorten(name, 30)) + "</th>";
   table += "</tr></thead>\n<tbody>\n";
@@ -136,7 +135,8 @@ std::string benchmark_table(const Comparison& comparison) {
     for (const std::string& name : names) table += cell(spread(values[name][&method]), 100, 1);
     table += "</tr>\n";
   }
-  return scrolling_table("Accuracy by benchmark", table + "</tbody>\n");
+  return scrolling_table("Accuracy by benchmark", table + "</tbody>\n",
+                         "Accuracy in per cent at the longest budget, by benchmark.");
 }
 
 const RunData* first_configured(const Comparison& comparison) {
@@ -177,15 +177,14 @@ std::string setting_section(const Comparison& comparison) {
       {"precision (training, rollout)", {"train.precision", "rollout.precision"}},
       {"bank, responses", {"curriculum.bank.responses"}},
   };
-  std::string table = "<tbody>\n";
+  std::string list, table;
   for (const auto& [name, keys] : rows) {
     std::string value;
     for (const std::string& entry : keys)
       if (const std::string text = run->setting(entry); !text.empty())
         value += (value.empty() ? "" : ", ") + text;
     if (!value.empty())
-      table += "<tr><th scope=\"row\">" + name + "</th><td class=\"text\">" +
-               escape_html(shorten(value, 200)) + "</td></tr>\n";
+      list += "<div><dt>" + name + "</dt><dd>" + escape_html(shorten(value, 200)) + "</dd></div>\n";
   }
   for (const Method& method : comparison.methods) {
     const std::string curriculum = curriculum_text(*method.runs.front());
@@ -193,10 +192,15 @@ std::string setting_section(const Comparison& comparison) {
     std::string seeds;
     for (const RunData* each : method.runs) seeds += (seeds.empty() ? "" : ", ") + each->setting("seed");
     table += "<tr>" + method_cell(method) + "<td class=\"text\">" + escape_html(shorten(curriculum, 300)) +
-             (seeds.empty() ? "" : " <span class=\"muted\">(seed " + escape_html(seeds) + ")</span>") +
-             "</td></tr>\n";
+             "</td><td class=\"text\">" + escape_html(shorten(seeds, 80)) + "</td></tr>\n";
   }
-  return "<h2 id=\"setting\">Setting</h2>\n" + scrolling_table("Setting", table + "</tbody>\n");
+  if (!table.empty())
+    table = scrolling_table("Curricula",
+                            "<thead><tr><th class=\"text\" scope=\"col\">method</th><th class=\"text\" "
+                            "scope=\"col\">source of the responses</th>"
+                            "<th class=\"text\" scope=\"col\">seed</th></tr></thead>\n<tbody>\n" +
+                                table + "</tbody>\n");
+  return "<h2 id=\"setting\">Setting</h2>\n<dl class=\"setting\">\n" + list + "</dl>\n" + table;
 }
 
 std::string figure_html(const Figure& figure) {
@@ -214,9 +218,11 @@ std::string response_html(const SampleResponse& response, const std::string& hea
   std::string meta =
       escape_html(shorten(heading, 60)) + " · " + std::to_string(response.num_tokens) + " tokens";
   if (response.is_cut) meta += " · cut at the limit";
-  if (response.is_correct) meta += *response.is_correct ? " · right" : " · wrong";
-  const std::string css = response.is_correct ? (*response.is_correct ? " right" : " wrong") : "";
-  return "<div><p class=\"meta\">" + meta + "</p><div class=\"response" + css + "\" tabindex=\"0\">" +
+  meta += response.boxed ? " · boxed " + escape_html(shorten(*response.boxed, 60)) : " · nothing boxed";
+  // Equal texts are equal answers; other spellings would need the grader, so they get no verdict here.
+  const bool is_right = response.boxed && !response.answer.empty() && *response.boxed == response.answer;
+  return "<div><p class=\"meta\">" + meta + (is_right ? " · right" : "") + "</p><div class=\"response" +
+         (is_right ? " right" : "") + "\" tabindex=\"0\">" +
          escape_html(shorten(response.text, kMaxResponseCharacters)) + "</div></div>\n";
 }
 
@@ -224,15 +230,17 @@ std::string samples_section(const SampleComparison& samples) {
   if (samples.pairs.empty()) return "";
   std::string html =
       "<h2 id=\"samples\">Responses before and after</h2>\n<p>The first stored response of each model to the "
-      "same queries, chosen by their "
-      "place in the file and not by their content.</p>\n";
+      "same queries, chosen by "
+      "their place in the file and not by their content.</p>\n";
   for (const SamplePair& pair : samples.pairs) {
-    const std::string& problem = pair.before.problem.empty() ? pair.after.problem : pair.before.problem;
-    html += "<h3>" + escape_html(shorten(pair.before.query_id, 80)) + "</h3>\n";
-    if (!problem.empty()) html += "<p>" + escape_html(shorten(problem, 600)) + "</p>\n";
-    if (!pair.before.answer.empty())
-      html += "<p class=\"meta\">answer: " + escape_html(shorten(pair.before.answer, 120)) + "</p>\n";
-    html += "<div class=\"pair\">\n" + response_html(pair.before, samples.before_name) +
+    const QueryKey& query = pair.before.query;
+    const bool is_named = query.benchmark.empty() || query.query_id.starts_with(query.benchmark);
+    html += "<h3>" +
+            escape_html(shorten(is_named ? query.query_id : query.benchmark + ": " + query.query_id, 90)) +
+            (pair.before.answer.empty() ? ""
+                                        : " <span class=\"muted\">answer " +
+                                              escape_html(shorten(pair.before.answer, 90)) + "</span>") +
+            "</h3>\n<div class=\"pair\">\n" + response_html(pair.before, samples.before_name) +
             response_html(pair.after, samples.after_name) + "</div>\n";
   }
   return html;
@@ -264,10 +272,11 @@ std::string config_section(const Comparison& comparison) {
   if (!table.empty())
     html += scrolling_table(
         "Differences between configurations",
-        "<caption>What the other runs set differently.</caption>\n<thead><tr><th class=\"text\" "
+        "<thead><tr><th class=\"text\" "
         "scope=\"col\">run</th><th class=\"text\" "
         "scope=\"col\">key</th><th class=\"text\" scope=\"col\">value</th></tr></thead>\n<tbody>\n" +
-            table + "</tbody>\n");
+            table + "</tbody>\n",
+        "What the other runs set differently.");
   return html;
 }
 
@@ -318,7 +327,7 @@ std::string head(const std::string& title) {
          "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n<title>" +
          escape_html(title) + "</title>\n<style>\n:root {" + kLightColours +
          "}\n@media (prefers-color-scheme: dark) { :root {" + kDarkColours + "} }\n@media print { :root {" +
-         kLightColours + "} }\n" + kPageStyle + kChartStyle + "</style>\n</head>\n";
+         kLightColours + "} }\n" + kChartStyle + kPageStyle + "</style>\n</head>\n";
 }
 
 std::string alarms(const Comparison& comparison) {
@@ -351,7 +360,8 @@ std::string render_page(const PageContent& content) {
   }
   html += "</header>\n";
   if (has_evaluations)
-    html += "<h2 id=\"results\">Results</h2>\n" + headline_table(comparison) + benchmark_table(comparison);
+    html += "<h2 id=\"results\">Results</h2>\n<div class=\"tables\">\n" + headline_table(comparison) +
+            benchmark_table(comparison) + "</div>\n";
   html += setting_section(comparison);
   for (const FigureGroup& group : content.figures) {
     html += "<h2 id=\"" + slug(group.heading) + "\">" + escape_html(group.heading) + "</h2>\n";

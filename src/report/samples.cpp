@@ -15,52 +15,65 @@ std::string text_at(const Json& line, const char* name) {
                             : found->dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+QueryKey key_of(const Json& line) { return {text_at(line, "benchmark"), text_at(line, "query_id")}; }
+
 SampleResponse to_sample(const Json& line) {
-  SampleResponse sample{.query_id = text_at(line, "query_id"),
-                        .problem = text_at(line, "problem"),
-                        .answer = text_at(line, "answer"),
-                        .text = text_at(line, "text"),
-                        .is_correct = {}};
+  SampleResponse sample{
+      .query = key_of(line), .answer = text_at(line, "answer"), .text = text_at(line, "text"), .boxed = {}};
   if (const auto ids = line.find("response_ids"); ids != line.end() && ids->is_array())
     sample.num_tokens = static_cast<int64_t>(ids->size());
   sample.is_cut = text_at(line, "finish") == "length";
-  if (const auto correct = line.find("correct"); correct != line.end() && correct->is_boolean())
-    sample.is_correct = correct->get<bool>();
+  sample.boxed = last_boxed(sample.text);
   return sample;
 }
 
 }  // namespace
 
-std::vector<std::string> choose_queries(const Path& responses, size_t count) {
-  std::vector<std::string> ids;
+std::optional<std::string> last_boxed(std::string_view text) {
+  constexpr std::string_view kBegin = "\\boxed{";
+  for (size_t begin = text.rfind(kBegin); begin != std::string_view::npos;
+       begin = begin == 0 ? std::string_view::npos : text.rfind(kBegin, begin - 1)) {
+    const size_t content = begin + kBegin.size();
+    int depth = 1;
+    for (size_t i = content; i < text.size(); ++i) {
+      if (text[i] == '{') ++depth;
+      if (text[i] == '}' && --depth == 0) return std::string(text.substr(content, i - content));
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<QueryKey> choose_queries(const Path& responses, size_t count) {
+  std::vector<QueryKey> queries;
   io::JsonlReader reader(responses);
   for (size_t i = 0; i < count; ++i) {
     // The middle of the i-th of `count` equal parts of the file.
-    const double target =
-        (static_cast<double>(i) + 0.5) / static_cast<double>(count) * static_cast<double>(reader.size());
+    const double share = (static_cast<double>(i) + 0.5) / static_cast<double>(count);
     std::optional<io::JsonlLine> line;
     do line = reader.next();
-    while (line && static_cast<double>(reader.position()) < target);
+    while (line && static_cast<double>(reader.position()) < share * static_cast<double>(reader.size()));
     if (!line) break;
     const Json json = parse_json(line->text, reader.where(line->number));
-    const std::string id = json.is_object() ? text_at(json, "query_id") : "";
-    if (!id.empty() && std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
+    if (!json.is_object()) continue;
+    QueryKey query = key_of(json);
+    if (!query.query_id.empty() && std::find(queries.begin(), queries.end(), query) == queries.end())
+      queries.push_back(std::move(query));
   }
-  return ids;
+  return queries;
 }
 
-std::vector<SampleResponse> find_responses(const Path& responses, const std::vector<std::string>& query_ids) {
-  std::vector<std::optional<SampleResponse>> found(query_ids.size());
-  size_t num_missing = query_ids.size();
+std::vector<SampleResponse> find_responses(const Path& responses, const std::vector<QueryKey>& queries) {
+  std::vector<std::optional<SampleResponse>> found(queries.size());
+  size_t num_missing = queries.size();
   io::JsonlReader reader(responses);
   while (num_missing > 0) {
     const auto line = reader.next();
     if (!line) break;
-    for (size_t i = 0; i < query_ids.size(); ++i) {
-      // Cheap test first; the id may also stand elsewhere in the line, so the parsed field decides.
-      if (found[i] || line->text.find(Json(query_ids[i]).dump()) == std::string_view::npos) continue;
+    for (size_t i = 0; i < queries.size(); ++i) {
+      // A cheap test first; the id may also stand elsewhere in the line, so the parsed fields decide.
+      if (found[i] || line->text.find(Json(queries[i].query_id).dump()) == std::string_view::npos) continue;
       const Json json = parse_json(line->text, reader.where(line->number));
-      if (!json.is_object() || text_at(json, "query_id") != query_ids[i]) continue;
+      if (!json.is_object() || key_of(json) != queries[i]) continue;
       found[i] = to_sample(json);
       --num_missing;
     }
@@ -88,9 +101,9 @@ SampleComparison compare_samples(const Comparison& comparison, size_t count) {
   if (before.empty() || after.empty()) return samples;
   samples.before_name = has_evaluations ? reference->label : trained->label + ", first rollouts";
   samples.after_name = has_evaluations ? trained->label : trained->label + ", last rollouts";
-  const auto ids = choose_queries(before, count);
-  for (SampleResponse& response : find_responses(before, ids))
-    for (SampleResponse& other : find_responses(after, {response.query_id}))
+  const auto queries = choose_queries(before, count);
+  for (SampleResponse& response : find_responses(before, queries))
+    for (SampleResponse& other : find_responses(after, {response.query}))
       samples.pairs.push_back({response, other});
   return samples;
 }

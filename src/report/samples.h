@@ -10,11 +10,18 @@
 
 namespace ropd::report {
 
+// Query ids are unique inside a benchmark; rollouts of a training have no benchmark.
+struct QueryKey {
+  std::string benchmark, query_id;
+  bool operator==(const QueryKey&) const = default;
+};
+
 struct SampleResponse {
-  std::string query_id, problem, answer, text;
+  QueryKey query;
+  std::string answer, text;
   int64_t num_tokens = 0;
   bool is_cut = false;
-  std::optional<bool> is_correct;
+  std::optional<std::string> boxed;  // content of the last complete \boxed{}
 };
 
 struct SamplePair {
@@ -26,10 +33,13 @@ struct SampleComparison {
   std::vector<SamplePair> pairs;
 };
 
-// Ids of `count` queries spread over the file.
-std::vector<std::string> choose_queries(const Path& responses, size_t count);
+// The content of the last \boxed{} whose braces are closed.
+std::optional<std::string> last_boxed(std::string_view text);
+
+// `count` queries spread over the file.
+std::vector<QueryKey> choose_queries(const Path& responses, size_t count);
 // The first response to each of these queries, in this order; queries without one are left out.
-std::vector<SampleResponse> find_responses(const Path& responses, const std::vector<std::string>& query_ids);
+std::vector<SampleResponse> find_responses(const Path& responses, const std::vector<QueryKey>& queries);
 
 // The evaluation of the first reference that has responses against the last trained method's; without a
 // reference, the first against the last sampled rollouts of that method. No pairs when neither exists.

@@ -20,12 +20,12 @@ inline constexpr const char* kDarkColours = R"(
 )";
 
 inline constexpr const char* kChartStyle = R"(
-.chart { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif; font-variant-numeric: tabular-nums; }
+.chart { font: 12px -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Liberation Sans", Arial, sans-serif; font-variant-numeric: tabular-nums; }
 .chart text { fill: var(--ink); }
 .chart .tick, .chart .axis-label, .chart .note { fill: var(--muted); }
 .chart .note, .chart .label { paint-order: stroke; stroke: var(--page); stroke-width: 3px; stroke-linejoin: round; }
 .chart .note { font-size: 11px; }
-.chart .label { font-weight: 600; }
+.chart .label { font-weight: 600; } .chart .label.neutral { font-weight: 400; fill: var(--muted); }
 .chart .grid { stroke: var(--faint); stroke-width: 1; }
 .chart .axis { stroke: var(--rule); stroke-width: 1; }
 .chart .line { fill: none; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
@@ -55,20 +55,21 @@ inline constexpr const char* kPageStyle = R"(
 * { box-sizing: border-box; }
 html { color-scheme: light dark; -webkit-text-size-adjust: 100%; }
 body { margin: 0; background: var(--page); color: var(--ink);
-  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif; }
+  font: 16px/1.55 -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Liberation Sans", Arial, sans-serif; }
 main { max-width: 1060px; margin: 0 auto; padding: 40px 24px 72px; }
 h1 { font-size: 1.75rem; line-height: 1.2; font-weight: 650; letter-spacing: -.012em; margin: 0 0 .3em; }
 h2 { font-size: 1.15rem; font-weight: 650; margin: 2.6em 0 .7em; padding-top: .55em; border-top: 1px solid var(--rule); }
+h3 .muted { font-weight: 400; margin-left: .6em; }
 h3 { font-size: 1rem; font-weight: 600; margin: 1.6em 0 .4em; }
 p { max-width: 46em; margin: .5em 0; }
-.lead { font-size: 1.06rem; } .muted, figcaption, caption, .meta { color: var(--muted); }
+.lead { font-size: 1.06rem; } .muted, figcaption, .caption, .meta { color: var(--muted); }
 a { color: var(--s0); text-underline-offset: 2px; }
 code, pre, .response { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace; font-size: .8125rem; }
-.scroll { overflow-x: auto; margin: 1em 0; }
+.table { margin: 1em 0 1.6em; max-width: 100%; min-width: 0; } .scroll { overflow-x: auto; }
 .scroll:focus-visible { outline: 2px solid var(--s0); outline-offset: 2px; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums lining-nums; font-size: .9375rem; }
-caption { text-align: left; font-size: .875rem; padding-bottom: .5em; }
-th, td { padding: .34em .85em; text-align: right; white-space: nowrap; font-weight: 400; }
+.caption { font-size: .875rem; line-height: 1.45; margin: 0 0 .5em; }
+th, td { padding: 5px 13px; text-align: right; white-space: nowrap; font-weight: 400; }
 thead th { color: var(--muted); font-size: .8125rem; border-bottom: 1px solid var(--rule); vertical-align: bottom; }
 thead tr.span th { border-bottom: 0; padding-bottom: 0; }
 tbody tr:last-child > * { border-bottom: 1px solid var(--rule); }
@@ -77,9 +78,14 @@ th[scope=row], th.text, td.text { text-align: left; } th:first-child, td:first-c
 td.text { white-space: normal; }
 td .sd { color: var(--muted); font-size: .8125rem; }
 tr.reference > * { color: var(--muted); }
+thead th.over { text-align: center; }
+.tables { display: flex; flex-wrap: wrap; gap: 0 56px; align-items: flex-end; } .tables > .table { flex: 0 1 auto; }
+.tables .caption { max-width: 40em; } .entry { display: inline-block; }
+.setting { display: grid; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); gap: .9em 24px; margin: 1em 0 1.6em; }
+.setting dt { color: var(--muted); font-size: .8125rem; } .setting dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 .best { font-weight: 700; }
 .key { display: inline-block; width: .7em; height: .7em; border-radius: 2px; margin-right: .5em; }
-.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 420px), 1fr)); gap: 30px 44px; }
+.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 420px), 1fr)); gap: 30px 44px; margin-top: 1.2em; }
 figure { margin: 0; min-width: 0; break-inside: avoid; }
 figure .chart { display: block; width: 100%; height: auto; }
 figure h3 { margin: 0 0 .5em; }
@@ -88,18 +94,19 @@ figcaption { font-size: .875rem; line-height: 1.45; margin-top: .4em; }
 .pair > div { min-width: 0; break-inside: avoid; }
 .response { background: var(--panel); border-left: 3px solid var(--rule); padding: .6em .8em; margin: .3em 0 0; white-space: pre-wrap;
   overflow-wrap: anywhere; max-height: 22em; overflow-y: auto; }
-.response.right { border-left-color: var(--s2); } .response.wrong { border-left-color: var(--s1); }
-.meta { font-size: .8125rem; margin: 0; }
-pre { background: var(--panel); padding: .8em 1em; overflow-x: auto; margin: .6em 0; line-height: 1.5; }
+.response.right { border-left-color: var(--s2); }
+.meta { font-size: .8125rem; margin: 0; } .pair { margin-top: .5em; }
+pre { background: var(--panel); padding: .8em 1em; overflow-x: auto; margin: .6em 0; line-height: 1.5; max-height: 34em; }
 details > summary { cursor: pointer; font-weight: 600; margin: .8em 0 .3em; }
 footer { margin-top: 3.5em; font-size: .8125rem; color: var(--muted); }
 @media (max-width: 640px) {
+  .chart { font-size: 14px; } .chart .note { font-size: 13px; }
   main { padding: 24px 16px 48px; } h1 { font-size: 1.45rem; } .pair { grid-template-columns: 1fr; }
-  th, td { padding: .34em .55em; } table { font-size: .875rem; }
+  th, td { padding: 5px 8px; } table { font-size: .875rem; }
 }
 @media print {
   main { max-width: none; padding: 0; } body { font-size: 10.5pt; } h2 { break-after: avoid; } .response { max-height: none; overflow: visible; }
-  .scroll, pre { overflow: visible; } pre { white-space: pre-wrap; } .figures { grid-template-columns: 1fr 1fr; gap: 18px 24px; }
+  .scroll, pre { overflow: visible; } pre { white-space: pre-wrap; max-height: none; } .figures { grid-template-columns: 1fr 1fr; gap: 18px 24px; }
   a { color: inherit; text-decoration: none; }
 }
 )";

@@ -128,16 +128,14 @@ inline void write_fake_evaluation(const std::filesystem::path& directory, const 
     const std::string text = is_long ? "=2e=4;a=5;c=3;a=4;d=2;d=6;#6~=2e=4;a=5;c=3;a=4;d=2;d=6;#6\\boxed{6}"
                              : q % 2 ? "=2eac>3add>6#6\\boxed{6}"
                                      : "=2eac>1add>8#8\\boxed{8}";
-    lines += Json{{"query_id", "digits-06-" + std::to_string(100 + q) + run.hostile},
-                  {"sample", 0},
-                  {"problem", "2eacadd?" + run.hostile},
-                  {"answer", "6" + run.hostile},
-                  {"text", text + run.hostile},
-                  {"response_ids", std::vector<int>(is_long ? 61 : 18, 1)},
-                  {"finish", q == 15 ? "length" : "eos"},
-                  {"correct", is_long || q % 2 == 1}}
-                 .dump() +
-             "\n";
+    const Json line = {{"benchmark", "digits-06"},
+                       {"query_id", "digits-06-" + std::to_string(100 + q) + run.hostile},
+                       {"sample", 0},
+                       {"answer", "6"},
+                       {"text", text + run.hostile},
+                       {"response_ids", std::vector<int>(is_long ? 61 : 18, 1)},
+                       {"finish", q == 15 ? "length" : "eos"}};
+    lines += line.dump() + "\n";
   }
   write_text(directory / "responses.jsonl", lines);
 }

@@ -1,0 +1,47 @@
+// ropd report: run directories -> one HTML page with figures, and the figures' data beside it.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/commands.h"
+#include "report/page.h"
+
+namespace ropd::app {
+namespace {
+
+constexpr const char* kExamples =
+    R"(A run is DIR or NAME=DIR; NAME is shown instead of the folder's name, and runs of one name
+(seeds, data orders) are averaged. A folder with only an evaluation (the teacher, the initial
+student) is a reference row.
+Examples:
+  ropd report runs/qwen3-0.6b-ropd
+  ropd report theta0=lab/initial current=lab/current R-OPD=lab/ropd --out report.html)";
+
+struct ReportOptions {
+  std::vector<std::string> runs;
+  std::string out = "report.html";
+  std::string title = "On-policy distillation";
+};
+
+}  // namespace
+
+void add_report(CLI::App& app) {
+  auto options = std::make_shared<ReportOptions>();
+  CLI::App* command =
+      app.add_subcommand("report", "tables and figures of runs in one self-contained HTML file");
+  command->add_option("runs", options->runs, "run directories, each DIR or NAME=DIR")
+      ->required()
+      ->expected(1, 256);
+  command->add_option("--out", options->out, "the page; figures/ beside it holds data and scripts")
+      ->capture_default_str();
+  command->add_option("--title", options->title, "heading of the page")->capture_default_str();
+  command->footer(kExamples);
+  command->callback([options] {
+    const size_t num_figures = report::write_report(options->runs, options->out, options->title);
+    std::printf("%s (%zu figures)\n", options->out.c_str(), num_figures);
+  });
+}
+
+}  // namespace ropd::app
