@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "support/kill_at_system_call.h"
 #include "support/test_data.h"
 
 namespace ropd {
@@ -115,6 +116,41 @@ TEST(AtomicFile, KeepsTheOldFileWhenTheNewOneDoesNotFit) {
   EXPECT_THAT(text, AllOf(HasSubstr((directory / "a").string()), HasSubstr("cannot write: File too large")));
   EXPECT_EQ(read_file(directory / "a"), "old");
   EXPECT_EQ(num_entries(directory.path()), 1u);
+}
+
+TEST(AtomicFile, KilledAtAnySystemCallLeavesTheOldOrTheNewFileWhole) {
+  const test::TemporaryDirectory directory;
+  const std::string old_text(3000, 'o'), new_text(3'000'000, 'n');
+  int num_old = 0, num_new = 0;
+  const int calls = test::kill_at_every_system_call(
+      [&] { write_file_atomically(directory / "a", old_text); },
+      [&] {
+        AtomicFile file(directory / "a");
+        for (size_t i = 0; i < 30; ++i) file.write(std::string_view(new_text).substr(i * 100000, 100000));
+        file.commit();
+      },
+      [&](int call) {
+        const std::string text = read_file(directory / "a");
+        num_old += text == old_text;
+        num_new += text == new_text;
+        EXPECT_TRUE(text == old_text || text == new_text) << "torn at system call " << call;
+      });
+  // create, three writes, fsync, close, rename, and the folder: open, fsync, close
+  EXPECT_GE(calls, 10);
+  EXPECT_GE(num_old, 6);
+  EXPECT_GE(num_new, 3);
+}
+
+TEST(AppendFile, KilledAtAnySystemCallLosesNothingThatWasDurable) {
+  const test::TemporaryDirectory directory;
+  const Path path = directory / "a";
+  test::kill_at_every_system_call(
+      [&] { write_file_atomically(path, "one\ntor"); }, [&] { AppendFile(path).append("two"); },
+      [&](int call) {
+        AppendFile file(path);  // what the next start does
+        const std::string text = read_file(path);
+        EXPECT_TRUE(text == "one\n" || text == "one\ntwo\n") << call << ": " << text;
+      });
 }
 
 TEST(AtomicFile, NamesAMissingFolderAndAFolderInItsPlace) {

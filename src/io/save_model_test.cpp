@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "io/model_directory.h"
+#include "support/kill_at_system_call.h"
 #include "support/model_files.h"
 #include "support/test_data.h"
 
@@ -172,6 +173,25 @@ TEST_F(SaveModel, RefusesTensorsThatDoNotFitTheConfigAndLeavesNothing) {
   EXPECT_THROW(
       save_model_directory(directory / "no/where", {.config_json = model.config_json()}, model.tensors()),
       Error);
+}
+
+TEST_F(SaveModel, KilledAtAnySystemCallLeavesNoModelOrAWholeOne) {
+  write_source(test::tiny_config("LlamaForCausalLM", {{"num_hidden_layers", "1"}}));
+  write_file_atomically(source / "tokenizer.json", "{}");
+  const ModelDirectory model(source);
+  int num_whole = 0;
+  const int calls =
+      test::kill_at_every_system_call([&] { std::filesystem::remove_all(copy); }, [&] { save(model); },
+                                      [&](int) {
+                                        if (!std::filesystem::exists(copy)) return;
+                                        expect_equal_tensors(model, ModelDirectory(copy));
+                                        EXPECT_EQ(read_file(copy / "tokenizer.json"), "{}");
+                                        EXPECT_TRUE(std::filesystem::exists(copy / "README.md"));
+                                        ++num_whole;
+                                      });
+  EXPECT_GE(calls, 30);
+  EXPECT_GE(num_whole, 3);
+  EXPECT_LE(num_whole, 6);  // only the calls behind the rename
 }
 
 TEST_F(SaveModel, SavesTheSharedModelsUnchanged) {
