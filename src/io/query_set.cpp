@@ -70,10 +70,18 @@ std::vector<Query> select_random(const std::vector<Query>& queries, uint64_t cou
   return pick(queries, indices);
 }
 
-uint64_t window_key(const std::vector<std::string>& words, size_t begin, size_t length) {
-  std::string text;
-  for (size_t i = begin; i < begin + length; ++i) text += words[i] + ' ';
-  return text_key(text);
+std::vector<uint64_t> word_keys(const std::vector<std::string>& words) {
+  std::vector<uint64_t> keys;
+  keys.reserve(words.size());
+  for (const auto& word : words) keys.push_back(text_key(word));
+  return keys;
+}
+
+// One number for a window of words; order counts.
+uint64_t window_key(const std::vector<uint64_t>& words, size_t begin, size_t length) {
+  uint64_t key = length;
+  for (size_t i = begin; i < begin + length; ++i) key = (key ^ words[i]) * 0x9E3779B97F4A7C15u + (key >> 29);
+  return key;
 }
 
 std::string user_text(const Query& query) {
@@ -186,7 +194,7 @@ std::vector<std::string> normalised_words(std::string_view text) {
 std::vector<Overlap> find_overlaps(const std::vector<Query>& queries, const std::vector<Query>& benchmark,
                                    double threshold, size_t window) {
   struct Question {
-    std::vector<std::string> words;
+    std::vector<uint64_t> words;
     size_t num_windows = 0;
   };
   std::vector<Question> questions(benchmark.size());
@@ -194,7 +202,7 @@ std::vector<Overlap> find_overlaps(const std::vector<Query>& queries, const std:
   std::vector<size_t> lengths;  // window lengths in use: short questions have their own
   for (size_t i = 0; i < benchmark.size(); ++i) {
     auto& [words, num_windows] = questions[i];
-    words = normalised_words(user_text(benchmark[i]));
+    words = word_keys(normalised_words(user_text(benchmark[i])));
     if (words.empty()) continue;
     const size_t length = std::min(window, words.size());
     if (std::find(lengths.begin(), lengths.end(), length) == lengths.end()) lengths.push_back(length);
@@ -206,7 +214,7 @@ std::vector<Overlap> find_overlaps(const std::vector<Query>& queries, const std:
   }
   std::vector<Overlap> overlaps;
   for (size_t i = 0; i < queries.size(); ++i) {
-    const auto words = normalised_words(user_text(queries[i]));
+    const auto words = word_keys(normalised_words(user_text(queries[i])));
     std::unordered_set<uint64_t> seen;
     std::map<size_t, size_t> hits;  // question -> windows found
     for (const size_t length : lengths)

@@ -1,0 +1,411 @@
+// ropd data: query sets as the paper prepares them. prepare, select, order, overlap, stats.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include "app/commands.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "io/dataset.h"
+#include "io/query_set.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace ropd::app {
+namespace {
+
+constexpr const char* kDataExamples = R"(Examples:
+  ropd data prepare --in dapo-math-17k.parquet --out queries.jsonl --no-han --model models/Qwen3-0.6B --max-prompt-tokens 1024
+  ropd data select --in queries.jsonl --out q48.jsonl --count 48 --seed 20260829
+  ropd data order --in q48.jsonl --out q48-order1.jsonl --seed 1
+  ropd data overlap --in queries.jsonl --benchmark aime24.jsonl --benchmark math500.jsonl
+  ropd data stats --in queries.jsonl --model models/Qwen3-0.6B)";
+
+// How a query becomes a prompt, for counting its tokens.
+struct PromptOptions {
+  std::string model;
+  std::string prefix;
+  std::string suffix;
+  bool thinking = false;
+};
+
+void add_prompt_options(CLI::App& command, PromptOptions& options) {
+  command.add_option("--model", options.model,
+                     "model directory whose chat template and tokenizer count prompt tokens");
+  command.add_option("--prompt-prefix", options.prefix, "put before the question when counting");
+  command.add_option("--prompt-suffix", options.suffix, "put behind the question when counting");
+  command.add_flag("--thinking", options.thinking, "count with enable_thinking=true");
+}
+
+// Tokens of every prompt with the generation prompt.
+std::vector<uint32_t> count_prompt_tokens(const std::vector<Query>& queries, const PromptOptions& options) {
+  const auto tokenizer = text::Tokenizer::load(options.model);
+  const auto chat_template = text::ChatTemplate::load(options.model);
+  std::vector<uint32_t> counts(queries.size());
+  std::vector<std::string> failures(queries.size());
+  Progress progress("counting prompt tokens", queries.size());
+#pragma omp parallel for schedule(dynamic, 64)
+  for (size_t i = 0; i < queries.size(); ++i) {
+    try {
+      auto messages = queries[i].messages;
+      messages.back().content = options.prefix + messages.back().content + options.suffix;
+      const std::string prompt = chat_template.render(
+          messages, {.add_generation_prompt = true, .enable_thinking = options.thinking});
+      counts[i] = uint32_t(tokenizer.encode(prompt).size());
+    } catch (const Error& error) {
+      failures[i] = error.what();
+    }
+    if (i % 64 == 0) {
+#pragma omp critical(count_prompt_tokens)
+      progress.update(i);
+    }
+  }
+  for (size_t i = 0; i < failures.size(); ++i)
+    if (!failures[i].empty()) fail("query '", queries[i].id, "': ", failures[i]);
+  progress.update(queries.size());
+  return counts;
+}
+
+void print_result(const CLI::App& command, const Json& json, const std::string& text) {
+  if (wants_json(command))
+    std::printf("%s\n", json.dump().c_str());
+  else
+    std::printf("%s", text.c_str());
+}
+
+std::string counted(uint64_t count, const char* what) { return format_count(double(count)) + " " + what; }
+
+struct PrepareOptions {
+  std::string in, out, strip_prefix, strip_suffix;
+  bool keeps_duplicates = false, excludes_han = false;
+  uint32_t max_prompt_tokens = 0;
+  PromptOptions prompt;
+};
+
+// A filter of `prepare`, as it is told to people and machines.
+struct FilterStep {
+  std::string name;
+  std::string said;
+  uint64_t num_dropped = 0;
+  uint64_t num_left = 0;
+};
+
+template <class Keep>
+void keep_if(std::vector<Query>& queries, std::vector<FilterStep>& steps, const char* name, std::string said,
+             Keep&& keep) {
+  std::vector<Query> kept;
+  for (size_t i = 0; i < queries.size(); ++i)
+    if (keep(i)) kept.push_back(std::move(queries[i]));
+  steps.push_back({name, std::move(said), queries.size() - kept.size(), kept.size()});
+  queries = std::move(kept);
+}
+
+void report_steps(const CLI::App& command, const PrepareOptions& options, uint64_t num_read,
+                  const std::vector<FilterStep>& steps) {
+  std::string text = options.in + ": " + counted(num_read, "rows\n");
+  Json json = {{"in", options.in}, {"out", options.out}, {"read", num_read}, {"steps", Json::array()}};
+  for (const auto& step : steps) {
+    text +=
+        "  " + counted(step.num_dropped, "dropped: ") + step.said + " -> " + counted(step.num_left, "left\n");
+    json["steps"].push_back({{"filter", step.name}, {"dropped", step.num_dropped}, {"left", step.num_left}});
+  }
+  const uint64_t written = steps.empty() ? num_read : steps.back().num_left;
+  json["written"] = written;
+  print_result(command, json, text + options.out + ": " + counted(written, "queries\n"));
+}
+
+void run_prepare(const CLI::App& command, const PrepareOptions& options) {
+  if (options.max_prompt_tokens > 0 && options.prompt.model.empty())
+    throw CLI::ValidationError(
+        "--max-prompt-tokens needs --model, whose template and tokenizer count the tokens");
+  auto dataset = io::read_dataset(options.in, io::DuplicateIds::keep);
+  std::vector<Query>& queries = dataset.queries;
+  const uint64_t num_read = queries.size();
+  std::vector<FilterStep> steps;
+  if (dataset.num_generated_ids > 0)
+    log_info(options.in, ": ", format_count(double(dataset.num_generated_ids)),
+             " rows have no id; ids are made from their prompts");
+  if (!options.keeps_duplicates) {
+    const auto unique = io::deduplicate_by_prompt(queries);
+    const std::set<size_t> kept(unique.kept.begin(), unique.kept.end());
+    std::string said = "the prompt occurs before";
+    if (unique.num_conflicts > 0)
+      said += " (" + format_count(double(unique.num_conflicts)) + " with another answer)";
+    keep_if(queries, steps, "duplicate_prompt", said, [&](size_t i) { return kept.contains(i); });
+  }
+  if (options.excludes_han)
+    keep_if(queries, steps, "han", "Chinese characters", [&](size_t i) { return !io::has_han(queries[i]); });
+  if (!options.strip_prefix.empty() || !options.strip_suffix.empty())
+    log_info("the wrapper was removed from ",
+             format_count(double(io::strip_wrapper(queries, options.strip_prefix, options.strip_suffix))),
+             " of ", format_count(double(queries.size())), " queries");
+  if (options.max_prompt_tokens > 0) {
+    const auto tokens = count_prompt_tokens(queries, options.prompt);
+    keep_if(queries, steps, "prompt_tokens",
+            "prompt longer than " + std::to_string(options.max_prompt_tokens) + " tokens",
+            [&](size_t i) { return tokens[i] <= options.max_prompt_tokens; });
+  }
+  if (queries.empty()) fail(options.in, ": no query is left after the filters");
+  io::Dataset result{.path = options.out, .queries = queries};
+  result.places.resize(queries.size());
+  std::iota(result.places.begin(), result.places.end(), uint64_t{1});
+  io::check_unique_ids(result);
+  io::write_queries(options.out, queries);
+  report_steps(command, options, num_read, steps);
+}
+
+void add_prepare(CLI::App& data) {
+  auto options = std::make_shared<PrepareOptions>();
+  CLI::App* command =
+      data.add_subcommand("prepare", "filter a dataset: repeated prompts, language, prompt length");
+  command->add_option("--in", options->in, "JSONL or parquet file")->required();
+  command->add_option("--out", options->out, "JSONL file to write")->required();
+  command->add_flag("--keep-duplicates", options->keeps_duplicates,
+                    "keep queries whose prompt occurs before");
+  command->add_flag("--no-han", options->excludes_han, "drop queries with Chinese characters");
+  command->add_option("--max-prompt-tokens", options->max_prompt_tokens,
+                      "drop longer prompts, counted under --model's chat template");
+  command->add_option("--strip-prefix", options->strip_prefix,
+                      "remove this text from the beginning of the question");
+  command->add_option("--strip-suffix", options->strip_suffix,
+                      "remove this text from the end of the question");
+  add_prompt_options(*command, options->prompt);
+  command->footer(
+      "Example:\n  ropd data prepare --in dapo-math-17k.parquet --out queries.jsonl --no-han --model "
+      "models/Qwen3-0.6B "
+      "--max-prompt-tokens 1024");
+  command->callback([command, options] { run_prepare(*command, *options); });
+}
+
+struct SelectOptions {
+  std::string in, out;
+  std::optional<uint64_t> count, seed, first;
+  std::vector<std::string> ids;
+};
+
+void run_select(const CLI::App& command, const SelectOptions& options) {
+  if (options.count.has_value() + options.first.has_value() + !options.ids.empty() != 1)
+    throw CLI::ValidationError("exactly one of --count, --first and --ids is needed");
+  if (options.count && !options.seed) throw CLI::ValidationError("--count needs --seed");
+  const auto dataset = io::read_dataset(options.in);
+  const auto chosen = io::select_queries(
+      dataset.queries,
+      {.count = options.count, .seed = options.seed.value_or(0), .first = options.first, .ids = options.ids});
+  io::write_queries(options.out, chosen);
+  print_result(
+      command,
+      {{"in", options.in},
+       {"out", options.out},
+       {"read", dataset.queries.size()},
+       {"written", chosen.size()}},
+      options.out + ": " + counted(chosen.size(), "of ") + counted(dataset.queries.size(), "queries\n"));
+}
+
+void add_select(CLI::App& data) {
+  auto options = std::make_shared<SelectOptions>();
+  CLI::App* command =
+      data.add_subcommand("select", "choose queries: at random by seed, the first n, or by id");
+  command->add_option("--in", options->in, "JSONL or parquet file")->required();
+  command->add_option("--out", options->out, "JSONL file to write")->required();
+  command->add_option("--count", options->count,
+                      "this many at random; smaller choices of one seed are part of larger ones");
+  command->add_option("--seed", options->seed, "of the random choice");
+  command->add_option("--first", options->first, "the first n");
+  command->add_option("--ids", options->ids, "these, in this order")->delimiter(',');
+  command->footer(
+      "Example:\n  ropd data select --in queries.jsonl --out q48.jsonl --count 48 --seed 20260829");
+  command->callback([command, options] { run_select(*command, *options); });
+}
+
+struct OrderOptions {
+  std::string in, out;
+  uint64_t seed = 0;
+};
+
+void add_order(CLI::App& data) {
+  auto options = std::make_shared<OrderOptions>();
+  CLI::App* command = data.add_subcommand("order", "permute queries by seed");
+  command->add_option("--in", options->in, "JSONL or parquet file")->required();
+  command->add_option("--out", options->out, "JSONL file to write")->required();
+  command->add_option("--seed", options->seed, "of the permutation; 0 keeps the order")->required();
+  command->footer("Example:\n  ropd data order --in q48.jsonl --out q48-order1.jsonl --seed 1");
+  command->callback([command, options] {
+    const auto ordered = io::order_queries(io::read_dataset(options->in).queries, options->seed);
+    io::write_queries(options->out, ordered);
+    print_result(
+        *command,
+        {{"in", options->in}, {"out", options->out}, {"seed", options->seed}, {"written", ordered.size()}},
+        options->out + ": " + counted(ordered.size(), "queries in the order of seed ") +
+            std::to_string(options->seed) + "\n");
+  });
+}
+
+struct OverlapOptions {
+  std::string in, out;
+  std::vector<std::string> benchmarks;
+  double threshold = 0.5;
+};
+
+void run_overlap(const CLI::App& command, const OverlapOptions& options) {
+  const auto dataset = io::read_dataset(options.in, io::DuplicateIds::keep);
+  Json json = {{"in", options.in},
+               {"queries", dataset.queries.size()},
+               {"threshold", options.threshold},
+               {"benchmarks", Json::array()}};
+  std::string text;
+  std::set<size_t> repeated;
+  for (const auto& path : options.benchmarks) {
+    const auto benchmark = io::read_dataset(path);
+    const auto overlaps = io::find_overlaps(dataset.queries, benchmark.queries, options.threshold);
+    std::set<size_t> questions;
+    Json pairs = Json::array();
+    std::string lines;
+    for (const auto& overlap : overlaps) {
+      questions.insert(overlap.benchmark);
+      repeated.insert(overlap.query);
+      const char* kind = overlap.is_equal ? "equal" : overlap.share == 1 ? "contained" : "similar";
+      pairs.push_back({{"query", dataset.queries[overlap.query].id},
+                       {"question", benchmark.queries[overlap.benchmark].id},
+                       {"kind", kind},
+                       {"share", overlap.share}});
+      char share[16];
+      std::snprintf(share, sizeof share, "%5.1f%%", 100 * overlap.share);
+      lines += "  " + std::string(share) + "  " + kind + "  " + benchmark.queries[overlap.benchmark].id +
+               "  in  " + dataset.where(overlap.query) + " (" + dataset.queries[overlap.query].id + ")\n";
+    }
+    text += path + ": " + std::to_string(questions.size()) + " of " +
+            counted(benchmark.queries.size(), "questions repeat in ") + std::to_string(overlaps.size()) +
+            " pairs\n" + lines;
+    json["benchmarks"].push_back({{"file", path},
+                                  {"questions", benchmark.queries.size()},
+                                  {"repeated", questions.size()},
+                                  {"pairs", pairs}});
+  }
+  json["repeated_queries"] = repeated.size();
+  if (!options.out.empty()) {
+    std::vector<Query> clean;
+    for (size_t i = 0; i < dataset.queries.size(); ++i)
+      if (!repeated.contains(i)) clean.push_back(dataset.queries[i]);
+    io::write_queries(options.out, clean);
+    json["out"] = options.out;
+    json["written"] = clean.size();
+    text += options.out + ": " + counted(clean.size(), "queries without repeats\n");
+  }
+  print_result(command, json,
+               text + counted(repeated.size(), "of ") +
+                   counted(dataset.queries.size(), "queries repeat a benchmark question\n"));
+}
+
+void add_overlap(CLI::App& data) {
+  auto options = std::make_shared<OverlapOptions>();
+  CLI::App* command = data.add_subcommand("overlap", "find training queries that repeat benchmark questions");
+  command->add_option("--in", options->in, "JSONL or parquet file of training queries")->required();
+  command
+      ->add_option("--benchmark", options->benchmarks,
+                   "JSONL or parquet file of questions; may be given several times")
+      ->required();
+  command
+      ->add_option("--threshold", options->threshold,
+                   "share of a question's 8-word windows that counts as a repeat")
+      ->check(CLI::Range(0.01, 1.0))
+      ->capture_default_str();
+  command->add_option("--out", options->out, "write the queries that repeat nothing");
+  command->footer(
+      "Example:\n  ropd data overlap --in queries.jsonl --benchmark aime24.jsonl --benchmark math500.jsonl "
+      "--out clean.jsonl");
+  command->callback([command, options] { run_overlap(*command, *options); });
+}
+
+// Smallest, median, 95th percentile, largest and mean.
+Json quantiles_of(std::vector<uint32_t> values) {
+  std::sort(values.begin(), values.end());
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  const auto at = [&](double share) { return values[size_t(share * double(values.size() - 1))]; };
+  return {{"min", values.front()},
+          {"median", at(0.5)},
+          {"p95", at(0.95)},
+          {"max", values.back()},
+          {"mean", sum / double(values.size())}};
+}
+
+std::string quantile_line(const char* name, const Json& quantiles) {
+  std::string line = std::string("  ") + name + ":";
+  for (const char* key : {"min", "median", "p95", "max"})
+    line += std::string("  ") + key + " " + quantiles[key].dump();
+  char mean[32];
+  std::snprintf(mean, sizeof mean, "  mean %.1f\n", quantiles["mean"].get<double>());
+  return line + mean;
+}
+
+struct StatsOptions {
+  std::string in;
+  PromptOptions prompt;
+};
+
+void run_stats(const CLI::App& command, const StatsOptions& options) {
+  const auto dataset = io::read_dataset(options.in, io::DuplicateIds::keep);
+  const auto unique = io::deduplicate_by_prompt(dataset.queries);
+  std::set<std::string> ids;
+  std::vector<uint32_t> bytes;
+  uint64_t num_answers = 0, num_han = 0;
+  for (const auto& query : dataset.queries) {
+    ids.insert(query.id);
+    num_answers += !query.answer.empty();
+    num_han += io::has_han(query);
+    uint32_t length = 0;
+    for (const auto& message : query.messages) length += uint32_t(message.content.size());
+    bytes.push_back(length);
+  }
+  Json json = {{"in", options.in},
+               {"queries", dataset.queries.size()},
+               {"unique_ids", ids.size()},
+               {"generated_ids", dataset.num_generated_ids},
+               {"unique_prompts", unique.kept.size()},
+               {"conflicting_answers", unique.num_conflicts},
+               {"with_answer", num_answers},
+               {"with_han", num_han},
+               {"prompt_bytes", quantiles_of(bytes)}};
+  std::string text =
+      options.in + ": " + counted(dataset.queries.size(), "queries\n") + "  " + counted(ids.size(), "ids (") +
+      counted(dataset.num_generated_ids, "made from prompts)\n  ") +
+      counted(unique.kept.size(), "different prompts, ") +
+      counted(unique.num_conflicts, "repeats with another answer\n  ") +
+      counted(num_answers, "with an answer\n  ") + counted(num_han, "with Chinese characters\n") +
+      quantile_line("bytes a prompt", json["prompt_bytes"]);
+  if (!options.prompt.model.empty()) {
+    json["prompt_tokens"] = quantiles_of(count_prompt_tokens(dataset.queries, options.prompt));
+    text += quantile_line("tokens a prompt", json["prompt_tokens"]);
+  }
+  print_result(command, json, text);
+}
+
+void add_stats(CLI::App& data) {
+  auto options = std::make_shared<StatsOptions>();
+  CLI::App* command = data.add_subcommand("stats", "count queries, ids, prompts, answers and lengths");
+  command->add_option("--in", options->in, "JSONL or parquet file")->required();
+  add_prompt_options(*command, options->prompt);
+  command->footer("Example:\n  ropd data stats --in queries.jsonl --model models/Qwen3-0.6B");
+  command->callback([command, options] { run_stats(*command, *options); });
+}
+
+}  // namespace
+
+void add_data(CLI::App& app) {
+  CLI::App* data = app.add_subcommand("data", "prepare, select, order and check sets of queries");
+  data->require_subcommand(1);
+  data->fallthrough();
+  data->footer(kDataExamples);
+  add_prepare(*data);
+  add_select(*data);
+  add_order(*data);
+  add_overlap(*data);
+  add_stats(*data);
+}
+
+}  // namespace ropd::app
