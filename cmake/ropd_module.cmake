@@ -44,5 +44,18 @@ function(ropd_program program folder)
   add_executable(${program} ${sources})
   target_link_libraries(${program} PRIVATE ${used})
   target_compile_definitions(${program} PRIVATE ROPD_VERSION="${PROJECT_VERSION}")
+  # The revision is asked for again when a library or the checked-out commit changes.
+  set(revision_header ${CMAKE_BINARY_DIR}/generated/ropd_revision.h)
+  execute_process(COMMAND git rev-parse --git-path logs/HEAD WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
+                  OUTPUT_VARIABLE head_log OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  get_filename_component(head_log "${head_log}" ABSOLUTE BASE_DIR ${CMAKE_SOURCE_DIR})
+  if(NOT EXISTS ${head_log} OR IS_DIRECTORY ${head_log})
+    set(head_log "")
+  endif()
+  add_custom_command(OUTPUT ${revision_header} DEPENDS ${head_log} ${used} ${sources}
+                     COMMAND ${CMAKE_COMMAND} -DOUTPUT=${revision_header} -DSOURCE=${CMAKE_SOURCE_DIR}
+                             -P ${CMAKE_SOURCE_DIR}/cmake/write_revision.cmake)
+  target_sources(${program} PRIVATE ${revision_header})
+  target_include_directories(${program} PRIVATE ${CMAKE_BINARY_DIR}/generated)
   set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
 endfunction()

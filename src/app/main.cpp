@@ -1,6 +1,7 @@
 // The program: global options, the subcommands, exit codes. 0 done, 1 failed (one line on stderr), 2 wrong
 // usage.
 #include <omp.h>
+#include <ropd_revision.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/version.h"
 
 namespace ropd::app {
 
@@ -24,16 +26,25 @@ bool wants_json(const CLI::App& app) {
 namespace {
 
 constexpr const char* kExamples = R"(Examples:
-  ropd --version
+  ropd inspect models/Qwen3-0.6B        what a model directory holds
+  source <(ropd completion bash)        complete commands and options in this shell
 Every command explains itself: ropd COMMAND --help)";
 
-void add_commands(CLI::App& app) { add_report(app); }
+// In the order of --help.
+void add_commands(CLI::App& app) {
+  add_report(app);
+  add_inspect(app);
+  add_completion(app);
+  add_config_reference(app);
+  add_data(app);
+  add_compare(app);
+}
 
 void configure(CLI::App& app) {
   app.name("ropd");
   app.description("On-policy distillation of language models with replay curricula.");
   app.footer(kExamples);
-  app.set_version_flag("--version", "ropd " ROPD_VERSION);
+  app.set_version_flag("--version", "ropd " ROPD_VERSION " (" ROPD_REVISION ")");
   app.set_help_flag("-h,--help", "print this help and exit");
   app.require_subcommand(1);
   app.fallthrough();  // ropd inspect DIR --json is ropd --json inspect DIR
@@ -66,6 +77,7 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
 }
 
 int run(int argument_count, char** arguments) {
+  set_program_version({ROPD_VERSION, ROPD_REVISION});
   CLI::App app;
   configure(app);
   add_commands(app);

@@ -17,10 +17,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/progress.h"
-
-#ifndef ROPD_GIT_REVISION
-#define ROPD_GIT_REVISION "unknown"
-#endif
+#include "base/version.h"
 
 namespace ropd::io {
 namespace {
@@ -124,7 +121,8 @@ std::string describe_environment(std::string_view command_line) {
   const nlohmann::ordered_json json = {
       {"started", utc_now()},
       {"command_line", command_line},
-      {"git_revision", ROPD_GIT_REVISION},
+      {"version", program_version().number},
+      {"git_revision", program_version().revision},
       {"compiler", __VERSION__},
       {"host", system.nodename},
       {"system", std::string(system.sysname) + " " + system.release + " " + system.machine},

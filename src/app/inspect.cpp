@@ -1,0 +1,171 @@
+// ropd inspect DIR: what a folder holds. Each kind of folder has one recogniser in the list below; the first
+// that recognises the folder describes it as an ordered JSON object, which is printed as it is (--json) or as
+// lines for people.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "app/commands.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/progress.h"
+#include "io/model_directory.h"
+
+namespace ropd::app {
+namespace {
+
+using Description = nlohmann::ordered_json;
+
+struct Recogniser {
+  const char* kind;
+  bool (*recognises)(const Path&);
+  Description (*describe)(const Path&);
+};
+
+constexpr uint64_t kMaxTokenizerBytes = 500'000'000;
+
+Description describe_tokenizer(const Path& directory) {
+  const Path path = directory / "tokenizer.json";
+  if (!std::filesystem::exists(path)) return "none (no tokenizer.json)";
+  const Json tokenizer = parse_json(read_file(path, kMaxTokenizerBytes), path.string());
+  Description description = Description::object();
+  const auto size_at = [&](const char* pointer) {
+    const Json::json_pointer place(pointer);
+    return tokenizer.contains(place) ? tokenizer[place].size() : 0;
+  };
+  description["type"] = tokenizer.value(Json::json_pointer("/model/type"), std::string("?"));
+  description["entries"] = size_at("/model/vocab");
+  description["merges"] = size_at("/model/merges");
+  description["added_tokens"] = size_at("/added_tokens");
+  description["sha256"] = sha256_file(path);
+  return description;
+}
+
+// The chat template stands in its own file or inside tokenizer_config.json.
+Description describe_template(const Path& directory) {
+  const Path own = directory / "chat_template.jinja", config = directory / "tokenizer_config.json";
+  if (std::filesystem::exists(own)) return {{"file", "chat_template.jinja"}, {"sha256", sha256_file(own)}};
+  if (std::filesystem::exists(config)) {
+    const Json json = parse_json(read_file(config, kMaxTokenizerBytes), config.string());
+    if (const auto found = json.find("chat_template"); found != json.end() && found->is_string()) {
+      return {{"file", "tokenizer_config.json"}, {"sha256", sha256(found->get_ref<const std::string&>())}};
+    }
+  }
+  return "none";
+}
+
+// Parameters that one token passes through: all but the experts it is not sent to.
+int64_t active_parameters(const io::ModelDirectory& model) {
+  const ModelConfig& config = model.config();
+  int64_t idle = 0;
+  for (const bool is_moe : config.is_moe_layer) {
+    if (is_moe)
+      idle += (config.num_experts - config.num_experts_per_token) * 3 * config.moe_intermediate_size *
+              config.hidden_size;
+  }
+  return model.num_parameters() - idle;
+}
+
+Description describe_memory(const io::ModelDirectory& model) {
+  const ModelConfig& config = model.config();
+  const auto parameters = static_cast<uint64_t>(model.num_parameters());
+  const auto cached_numbers =
+      static_cast<uint64_t>(2 * config.num_layers * config.num_kv_heads * config.head_dim);
+  return {{"inference_bf16_bytes", 2 * parameters},
+          {"inference_f32_bytes", 4 * parameters},
+          {"kv_cache_bf16_bytes_per_token", 2 * cached_numbers},
+          {"training_bytes", 16 * parameters},  // f32 weights, gradient and two moments
+          {"training_with_bf16_rollouts_bytes", 18 * parameters}};
+}
+
+bool is_model(const Path& path) { return std::filesystem::exists(path / "config.json"); }
+
+Description describe_model(const Path& path) {
+  const io::ModelDirectory model(path);
+  const ModelConfig& config = model.config();
+  std::map<std::string, uint64_t> tensors_of_dtype;
+  uint64_t stored_bytes = 0;
+  for (const auto& tensor : model.tensors()) {
+    ++tensors_of_dtype[std::string(dtype_name(tensor.dtype))];
+    stored_bytes += tensor.bytes.size();
+  }
+  Description description = {{"architecture", io::architecture_name(config.architecture)},
+                             {"parameters", model.num_parameters()}};
+  if (config.is_moe()) {
+    description["active_parameters"] = active_parameters(model);
+    description["experts"] = {{"count", config.num_experts}, {"per_token", config.num_experts_per_token}};
+  }
+  description["shape"] = {{"layers", config.num_layers},     {"hidden", config.hidden_size},
+                          {"ffn", config.intermediate_size}, {"heads", config.num_heads},
+                          {"kv_heads", config.num_kv_heads}, {"head_dim", config.head_dim},
+                          {"vocabulary", config.vocab_size}, {"positions", config.max_position_embeddings},
+                          {"rope_theta", config.rope_theta}, {"tied_embeddings", config.tie_word_embeddings}};
+  description["files"] = model.num_files();
+  description["tensors"] = tensors_of_dtype;
+  description["stored_bytes"] = stored_bytes;
+  description["memory"] = describe_memory(model);
+  description["tokenizer"] = describe_tokenizer(path);
+  description["eos_ids"] = model.generation().eos_ids;
+  description["chat_template"] = describe_template(path);
+  return description;
+}
+
+// Further kinds (bank, checkpoint, run) are further rows; the more special first.
+constexpr Recogniser kRecognisers[] = {
+    {"model", is_model, describe_model},
+};
+
+std::string value_text(const std::string& key, const Description& value) {
+  if (value.is_number_integer() && (key.ends_with("bytes") || key.ends_with("bytes_per_token"))) {
+    return format_bytes(value.get<double>());
+  }
+  if (value.is_number_integer() && key.ends_with("parameters")) {
+    return value.dump() + " (" + format_count(value.get<double>()) + ")";
+  }
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+void print_lines(const Description& description, const std::string& indent) {
+  for (const auto& [key, value] : description.items()) {
+    if (value.is_object() && !value.empty()) {
+      std::printf("%s%s\n", indent.c_str(), key.c_str());
+      print_lines(value, indent + "  ");
+    } else {
+      std::printf("%s%-*s %s\n", indent.c_str(), static_cast<int>(36 - indent.size()), key.c_str(),
+                  value_text(key, value).c_str());
+    }
+  }
+}
+
+void inspect(const Path& path, bool as_json) {
+  if (!std::filesystem::exists(path)) fail(path.string(), ": does not exist");
+  for (const auto& recogniser : kRecognisers) {
+    if (!recogniser.recognises(path)) continue;
+    Description description = {{"kind", recogniser.kind}, {"path", path.string()}};
+    description.update(recogniser.describe(path));
+    if (as_json) {
+      std::printf("%s\n", description.dump(-1, ' ', false, Description::error_handler_t::replace).c_str());
+    } else {
+      print_lines(description, "");
+    }
+    return;
+  }
+  std::string kinds;
+  for (const auto& recogniser : kRecognisers)
+    kinds += (kinds.empty() ? "" : ", ") + std::string(recogniser.kind);
+  fail(path.string(), ": not recognised, expected one of: ", kinds,
+       " (a model directory holds a config.json)");
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app) {
+  auto* command = app.add_subcommand("inspect", "what a model, bank, checkpoint or run holds");
+  auto path = std::make_shared<std::string>();
+  command->add_option("DIR", *path, "folder to look at")->required();
+  command->footer("Example:\n  ropd inspect models/Qwen3-0.6B\n  ropd inspect models/Qwen3-0.6B --json");
+  command->callback([path, command] { inspect(*path, wants_json(*command)); });
+}
+
+}  // namespace ropd::app

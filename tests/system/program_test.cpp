@@ -1,0 +1,148 @@
+// The program as a user meets it: exit codes, one-line errors, --version, --help, inspect, completion.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "support/model_files.h"
+#include "support/test_data.h"
+
+namespace ropd {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct Outcome {
+  int exit_code = -1;
+  std::string out, err;
+};
+
+Outcome run_shell(const std::string& command) {
+  const test::TemporaryDirectory directory;
+  const std::string line =
+      "{ " + command + "; } >" + (directory / "out").string() + " 2>" + (directory / "err").string();
+  const int status = std::system(("bash -c '" + line + "'").c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(directory / "out"),
+          read_file(directory / "err")};
+}
+
+Outcome run_ropd(const std::string& arguments) {
+  return run_shell(std::string(ROPD_PROGRAM) + " " + arguments);
+}
+
+TEST(Program, PrintsItsVersion) {
+  const auto outcome = run_ropd("--version");
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, testing::MatchesRegex("ropd [0-9]+\\.[0-9]+\\.[0-9]+[^\n]*\n"));
+}
+
+TEST(Program, HelpHasExamples) {
+  for (const char* arguments : {"--help", "inspect --help", "completion --help"}) {
+    const auto outcome = run_ropd(arguments);
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_THAT(outcome.out, HasSubstr("Example")) << arguments;
+  }
+}
+
+TEST(Program, WrongUsageGivesTwoAndOneLine) {
+  for (const char* arguments :
+       {"", "nonsense", "inspect", "inspect --nonsense x", "--threads 0 inspect x", "completion tcsh"}) {
+    const auto outcome = run_ropd(arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << arguments;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_THAT(outcome.err, StartsWith("ropd")) << arguments;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+}
+
+TEST(Program, FailureGivesOneAndOneLine) {
+  const auto outcome = run_ropd("inspect /nowhere");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(outcome.err, "ropd: /nowhere: does not exist\n");
+}
+
+TEST(Program, FailureToWriteItsResultIsReported) {
+  const test::TemporaryDirectory directory;
+  test::write_tiny_model(directory / "m", test::tiny_config("Qwen3ForCausalLM"));
+  const auto outcome =
+      run_shell(std::string(ROPD_PROGRAM) + " inspect " + (directory / "m").string() + " > /dev/full");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("stdout: cannot write"));
+}
+
+TEST(Inspect, ShowsAModelAsJson) {
+  const test::TemporaryDirectory directory;
+  test::write_tiny_model(directory / "m", test::tiny_config("Qwen3MoeForCausalLM"), DType::bf16);
+  const auto outcome = run_ropd("inspect --json " + (directory / "m").string());
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json json = parse_json(outcome.out, "stdout");
+  EXPECT_EQ(json["kind"], "model");
+  EXPECT_EQ(json["architecture"], "Qwen3MoeForCausalLM");
+  const int attention = 16 * (32 + 16 + 16 + 32) + 2 * 8 + 2 * 16;
+  EXPECT_EQ(json["parameters"], 2 * 32 * 16 + 16 + 2 * (attention + 4 * 16 + 4 * 3 * 12 * 16));
+  EXPECT_EQ(json["active_parameters"], 2 * 32 * 16 + 16 + 2 * (attention + 4 * 16 + 2 * 3 * 12 * 16));
+  EXPECT_EQ(json["tensors"]["BF16"], 2 * 21 + 3);
+  EXPECT_EQ(json["eos_ids"], Json::array({2}));
+}
+
+TEST(Inspect, TellsTheTruthAboutTheSharedModels) {
+  ROPD_NEEDS_DATA();
+  const auto tiny = run_ropd("inspect " + (test::data_directory() / "models/qwen3_tiny").string());
+  EXPECT_EQ(tiny.exit_code, 0) << tiny.err;
+  EXPECT_THAT(tiny.out,
+              AllOf(HasSubstr("Qwen3ForCausalLM"), HasSubstr("F32"), HasSubstr("none (no tokenizer.json)")));
+  const auto stories = run_ropd("inspect --json " + (test::data_directory() / "models/stories260K").string());
+  const Json json = parse_json(stories.out, "stdout");
+  EXPECT_EQ(json["architecture"], "LlamaForCausalLM");
+  EXPECT_EQ(json["parameters"], 260032);
+  EXPECT_EQ(json["stored_bytes"], 4 * 260032);
+  EXPECT_EQ(json["tensors"]["F32"], 47);
+  EXPECT_EQ(json["shape"]["tied_embeddings"], true);
+  EXPECT_EQ(json["memory"]["training_bytes"], 16 * 260032);
+  EXPECT_EQ(json["memory"]["kv_cache_bf16_bytes_per_token"], 2 * 2 * 5 * 4 * 8);
+}
+
+TEST(Inspect, ShowsTokenizerAndTemplate) {
+  ROPD_NEEDS_DATA();
+  const test::TemporaryDirectory directory;
+  test::write_tiny_model(directory / "m", test::tiny_config("Qwen3ForCausalLM"));
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
+    std::filesystem::copy_file(test::data_directory() / "tokenizers/qwen3" / name, directory / "m" / name);
+  }
+  const Json json = parse_json(run_ropd("inspect --json " + (directory / "m").string()).out, "stdout");
+  EXPECT_EQ(json["tokenizer"]["type"], "BPE");
+  EXPECT_EQ(json["tokenizer"]["entries"], 151643);
+  EXPECT_EQ(json["tokenizer"]["added_tokens"], 26);
+  const Json config = parse_json(read_file(directory / "m/tokenizer_config.json"), "config");
+  EXPECT_EQ(json["chat_template"]["sha256"], sha256(config["chat_template"].get<std::string>()));
+}
+
+TEST(Completion, BashScriptCompletesCommandsAndOptions) {
+  const test::TemporaryDirectory directory;
+  write_file_atomically(directory / "try.sh",
+                        "source <(" ROPD_PROGRAM
+                        " completion bash)\n"
+                        "COMP_WORDS=(ropd insp); COMP_CWORD=1; _ropd; echo \"${COMPREPLY[@]}\"\n"
+                        "COMP_WORDS=(ropd inspect --js); COMP_CWORD=2; _ropd; echo \"${COMPREPLY[@]}\"\n");
+  EXPECT_EQ(run_shell("bash " + (directory / "try.sh").string()).out, "inspect\n--json\n");
+}
+
+TEST(Completion, EveryShellGetsEveryVisibleCommand) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const auto outcome = run_ropd(std::string("completion ") + shell);
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_THAT(outcome.out, AllOf(HasSubstr("inspect"), HasSubstr("completion"), HasSubstr("quiet")))
+        << shell;
+    EXPECT_THAT(outcome.out, testing::Not(HasSubstr("config-reference"))) << shell;
+  }
+}
+
+}  // namespace
+}  // namespace ropd
