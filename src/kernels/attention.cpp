@@ -78,10 +78,12 @@ namespace ropd::kernels::HWY_NAMESPACE {
   const float block_maximum = maximum(max(first, second));
   Lanes sum_lanes = load(sums);
   if (block_maximum > maximum_so_far) {
-    const Lanes factor = broadcast(kernels::exp(maximum_so_far - block_maximum));
+    if (maximum_so_far != -std::numeric_limits<float>::infinity()) {  // in the first block all is 0
+      const Lanes factor = broadcast(kernels::exp(maximum_so_far - block_maximum));
+      sum_lanes = sum_lanes * factor;
+      for (int64_t e = 0; e < width; e += kLanes) store(load(outputs + e) * factor, outputs + e);
+    }
     maximum_so_far = block_maximum;
-    sum_lanes = sum_lanes * factor;
-    for (int64_t e = 0; e < width; e += kLanes) store(load(outputs + e) * factor, outputs + e);
   }
   const Lanes center = broadcast(maximum_so_far);
   first = exp(first - center);
@@ -91,16 +93,21 @@ namespace ropd::kernels::HWY_NAMESPACE {
   store(sum_lanes + first + second, sums);
 }
 
+template <class Element>
+HWY_INLINE void prefetch(const Element* p, int64_t count) {
+  for (int64_t i = 0; i < count; i += 64 / static_cast<int64_t>(sizeof(Element)))
+    __builtin_prefetch(p + i, 0, 2);
+}
+
 // A block of a page widened to f32, the rows of V padded with zeros.
 template <class Element>
-void stage_block(float* keys, float* values, const Element* page_keys, const Element* page_values,
-                 int64_t page_tokens, int64_t head_dim) {
+void stage_block(float* keys, float* values, const Element* block_keys, const Element* block_values,
+                 int64_t head_dim) {
   const int64_t padded = round_up(head_dim, kLanes);
-  for (int64_t e = 0; e < head_dim; ++e)
-    for (int64_t j = 0; j < kKeyBlock; j += kWidth)
-      hn::StoreU(load_widened(page_keys + e * page_tokens + j), FloatTag(), keys + e * kKeyBlock + j);
+  for (int64_t i = 0; i < head_dim * kKeyBlock; i += kWidth)
+    hn::StoreU(load_widened(block_keys + i), FloatTag(), keys + i);
   for (int64_t j = 0; j < kKeyBlock; ++j) {
-    const Element* from = page_values + j * head_dim;
+    const Element* from = block_values + j * head_dim;
     float* to = values + j * padded;
     int64_t e = 0;
     for (; e + kWidth <= head_dim; e += kWidth) hn::StoreU(load_widened(from + e), FloatTag(), to + e);
@@ -131,25 +138,32 @@ void attend(const ForwardTask& task, float* scratch) {
 
   // Widening a bf16 block pays when many rows use it.
   const bool is_staged = cache.value_stride % kLanes != 0 || (sizeof(Element) == 2 && rows > 8);
+  // A decoding step is bound by memory; blocks of scattered pages are too short for the processor to guess
+  // what comes next.
+  const bool is_read_once = rows <= 16;
   const int64_t last_position = task.first_position + task.num_tokens - 1;
+  const int64_t block_elements = kKeyBlock * (width + cache.value_stride);
+  const auto block_at = [&](int64_t position) {
+    const int64_t page = position / cache.page_tokens, block = position % cache.page_tokens / kKeyBlock;
+    return static_cast<const Element*>(cache.base) +
+           (cache.pages ? cache.pages[page] : page) * cache.page_stride + block * block_elements;
+  };
   for (int64_t begin = 0; begin <= last_position; begin += kKeyBlock) {
-    const int64_t page = begin / cache.page_tokens, offset = begin % cache.page_tokens;
-    const Element* const page_data = static_cast<const Element*>(cache.base) +
-                                     (cache.pages ? cache.pages[page] : page) * cache.page_stride;
-    const Element* const page_keys = page_data + offset;
-    const Element* const page_values = page_data + width * cache.page_tokens + offset * cache.value_stride;
+    const Element* const block_keys = block_at(begin);
+    const Element* const block_values = block_keys + width * kKeyBlock;
+    if (is_read_once && begin + kKeyBlock <= last_position)
+      prefetch(block_at(begin + kKeyBlock), block_elements);
     const int64_t first_row = std::max<int64_t>(0, begin - task.first_position) * group;
     const int64_t live = rows - first_row, keys = std::min(kKeyBlock, last_position - begin + 1);
     const StridedRows query_rows{q + first_row * width, width, 1};
     float* const live_scores = scores + first_row * kKeyBlock;
     float* const live_outputs = outputs + first_row * padded;
     if (is_staged) {
-      stage_block(scratch + at.keys, scratch + at.values, page_keys, page_values, cache.page_tokens, width);
+      stage_block(scratch + at.keys, scratch + at.values, block_keys, block_values, width);
       product(live_scores, kKeyBlock, query_rows, scratch + at.keys, kKeyBlock, live, kKeyBlock, width,
               false);
     } else {
-      product(live_scores, kKeyBlock, query_rows, page_keys, cache.page_tokens, live, kKeyBlock, width,
-              false);
+      product(live_scores, kKeyBlock, query_rows, block_keys, kKeyBlock, live, kKeyBlock, width, false);
     }
     for (int64_t m = first_row; m < rows; ++m)
       softmax_row(scores + m * kKeyBlock, maxima[m], sums + m * kLanes, outputs + m * padded, padded,
@@ -158,7 +172,7 @@ void attend(const ForwardTask& task, float* scratch) {
     if (is_staged)
       product(live_outputs, padded, weights, scratch + at.values, padded, live, padded, keys, true);
     else
-      product(live_outputs, padded, weights, page_values, cache.value_stride, live, padded, keys, true);
+      product(live_outputs, padded, weights, block_values, cache.value_stride, live, padded, keys, true);
   }
 
   for (int64_t m = 0; m < rows; ++m) {
@@ -211,6 +225,7 @@ void run_tasks(const std::vector<ForwardTask>& tasks, int64_t max_rows, int64_t 
   const int threads = is_parallel ? omp_get_max_threads() : 1;
   const int64_t scratch_size = round_up(ForwardScratch(max_rows, head_dim).total, 16);
   Buffer scratch(static_cast<size_t>(scratch_size * threads));
+  choose_instruction_set();
   const auto function = HWY_DYNAMIC_DISPATCH(attend_task);
   const int64_t grain = std::max<int64_t>(1, std::min<int64_t>(count / (8 * threads), 16));
 #pragma omp parallel for schedule(dynamic, grain) num_threads(threads) if (is_parallel)
@@ -313,15 +328,18 @@ void write_kv_pages(const KvPageView& cache, std::span<const float> k, std::span
     const PagedRows& group = groups[static_cast<size_t>(unit / cache.num_kv_heads)];
     const int64_t first_row = first_rows[static_cast<size_t>(unit / cache.num_kv_heads)];
     for (int64_t r = 0; r < group.num_rows; ++r) {
-      const int64_t position = group.first_position + r, slot = position % cache.page_tokens;
+      const int64_t position = group.first_position + r, slot = position % kKeyBlock;
       const int64_t page = group.pages[position / cache.page_tokens];
       assert(page >= 0 && page < cache.num_pages);
-      auto* const to = base + page * cache.page_elements() + head * head_elements;
+      const int64_t block = position % cache.page_tokens / kKeyBlock;
+      auto* const to =
+          base + page * cache.page_elements() + head * head_elements + block * 2 * width * kKeyBlock;
       const int64_t from = (first_row + r) * kv_stride + head * width;
+      auto* const values = to + kKeyBlock * width;
       for (int64_t e = 0; e < width; ++e)
-        to[e * cache.page_tokens + slot] = convert(k[static_cast<size_t>(from + e)]);
+        to[e * kKeyBlock + slot] = convert(k[static_cast<size_t>(from + e)]);
       for (int64_t e = 0; e < width; ++e)
-        to[(cache.page_tokens + slot) * width + e] = convert(v[static_cast<size_t>(from + e)]);
+        values[slot * width + e] = convert(v[static_cast<size_t>(from + e)]);
     }
   };
   parallel_chunks(num_groups * cache.num_kv_heads, 1, rows * kv_stride, [&](int64_t unit, int64_t) {

@@ -38,9 +38,9 @@ void attention_grad(std::span<float> grad_q, std::span<float> grad_k, std::span<
                     std::span<const float> q, std::span<const float> k, std::span<const float> v,
                     std::span<const int64_t> sequence_begins, const AttentionShape& shape);
 
-// The cache of one layer: pages of `page_tokens` positions. A page holds, for each kv head, K transposed [E,
-// page_tokens] and then V [page_tokens, E]. Not owned. The memory must be zero before its first use (stale
-// finite values are harmless, NaN is not).
+// The cache of one layer: pages of `page_tokens` positions. A page holds, for each kv head and each block of
+// 32 positions, K transposed [E, 32] and then V [32, E], so that attention reads one stream. Not owned. The
+// memory must be zero before its first use (stale finite values are harmless, NaN is not).
 struct KvPageView {
   void* data = nullptr;      // [num_pages, K, 2 * E * page_tokens] of dtype
   DType dtype = DType::f32;  // f32, or bf16 for values that lie on the bf16 grid

@@ -198,6 +198,7 @@ void attention_grad(std::span<float> grad_q, std::span<float> grad_k, std::span<
   const int64_t scratch_size =
       round_up(GradScratch(longest, std::min(tokens_at_once, longest) * group, width).total, 16);
   Buffer scratch(static_cast<size_t>(scratch_size * threads));
+  choose_instruction_set();
   const auto function = HWY_DYNAMIC_DISPATCH(grad_task);
   const int64_t grain = std::max<int64_t>(1, std::min<int64_t>(units / (8 * threads), 16));
 #pragma omp parallel for schedule(dynamic, grain) num_threads(threads) if (is_parallel)

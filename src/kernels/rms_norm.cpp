@@ -73,6 +73,7 @@ void rms_norm(std::span<float> y, std::span<float> inv_rms, std::span<const floa
               std::span<const float> weight, float eps) {
   const int64_t width = static_cast<int64_t>(weight.size()), rows = static_cast<int64_t>(inv_rms.size());
   assert(x.size() == inv_rms.size() * weight.size() && y.size() == x.size());
+  choose_instruction_set();
   const auto function = HWY_DYNAMIC_DISPATCH(norm_rows);
   const int64_t chunk = std::max<int64_t>(1, 4096 / width);
   parallel_chunks(rows, chunk, rows * width, [&](int64_t begin, int64_t end) {
@@ -87,6 +88,7 @@ void rms_norm_grad(std::span<float> grad_x, std::span<float> grad_weight, std::s
   assert(x.size() == inv_rms.size() * weight.size() && grad_x.size() == x.size() &&
          grad_y.size() == x.size());
   assert(grad_weight.empty() || grad_weight.size() == weight.size());
+  choose_instruction_set();
   const auto rows_function = HWY_DYNAMIC_DISPATCH(norm_grad_rows);
   const int64_t chunk = std::max<int64_t>(1, 4096 / width);
   parallel_chunks(rows, chunk, rows * width, [&](int64_t begin, int64_t end) {
@@ -94,6 +96,7 @@ void rms_norm_grad(std::span<float> grad_x, std::span<float> grad_weight, std::s
                   inv_rms.data() + begin, weight.data(), end - begin, width);
   });
   if (grad_weight.empty()) return;
+  choose_instruction_set();
   const auto weight_function = HWY_DYNAMIC_DISPATCH(norm_grad_weight);
   parallel_chunks(width, 32, rows * width, [&](int64_t begin, int64_t end) {
     weight_function(grad_weight.data(), grad_y.data(), x.data(), inv_rms.data(), rows, width, begin, end);

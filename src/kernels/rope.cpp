@@ -41,6 +41,7 @@ void rotate(std::span<float> x, std::span<const int32_t> positions, const RopeTa
   const int64_t half = table.head_dim / 2, row = num_heads * table.head_dim;
   const int64_t tokens = static_cast<int64_t>(positions.size());
   assert(static_cast<int64_t>(x.size()) == tokens * row);
+  choose_instruction_set();
   const auto function = HWY_DYNAMIC_DISPATCH(rotate_token);
   parallel_chunks(tokens, std::max<int64_t>(1, 4096 / row), tokens * row, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {

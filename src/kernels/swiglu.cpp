@@ -66,6 +66,7 @@ constexpr int64_t kChunk = 8192;
 
 void swiglu(std::span<float> out, std::span<const float> gate, std::span<const float> up) {
   assert(out.size() == gate.size() && up.size() == gate.size());
+  choose_instruction_set();
   const auto function = HWY_DYNAMIC_DISPATCH(swiglu_values);
   const int64_t count = static_cast<int64_t>(out.size());
   parallel_chunks(count, kChunk, 4 * count, [&](int64_t begin, int64_t end) {
@@ -77,6 +78,7 @@ void swiglu_grad(std::span<float> grad_gate, std::span<float> grad_up, std::span
                  std::span<const float> gate, std::span<const float> up) {
   assert(grad_gate.size() == gate.size() && grad_up.size() == gate.size());
   assert(grad_out.size() == gate.size() && up.size() == gate.size());
+  choose_instruction_set();
   const auto function = HWY_DYNAMIC_DISPATCH(swiglu_grad_values);
   const int64_t count = static_cast<int64_t>(gate.size());
   parallel_chunks(count, kChunk, 4 * count, [&](int64_t begin, int64_t end) {
@@ -87,6 +89,7 @@ void swiglu_grad(std::span<float> grad_gate, std::span<float> grad_up, std::span
 
 void add(std::span<float> y, std::span<const float> x) {
   assert(x.size() == y.size());
+  choose_instruction_set();
   const auto function = HWY_DYNAMIC_DISPATCH(add_values);
   const int64_t count = static_cast<int64_t>(y.size());
   parallel_chunks(count, kChunk, count, [&](int64_t begin, int64_t end) {
@@ -98,6 +101,7 @@ void bias_add(std::span<float> x, std::span<const float> bias) {
   if (bias.empty()) return;
   const int64_t width = static_cast<int64_t>(bias.size()), rows = static_cast<int64_t>(x.size()) / width;
   assert(rows * width == static_cast<int64_t>(x.size()));
+  choose_instruction_set();
   const auto function = HWY_DYNAMIC_DISPATCH(add_values);
   parallel_chunks(rows, std::max<int64_t>(1, kChunk / width), rows * width, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) function(x.data() + t * width, bias.data(), width);
@@ -109,6 +113,7 @@ void bias_add_grad(std::span<float> grad_bias, std::span<const float> grad_y) {
   const int64_t width = static_cast<int64_t>(grad_bias.size()),
                 rows = static_cast<int64_t>(grad_y.size()) / width;
   assert(rows * width == static_cast<int64_t>(grad_y.size()));
+  choose_instruction_set();
   const auto function = HWY_DYNAMIC_DISPATCH(add_columns);
   parallel_chunks(width, 32, rows * width, [&](int64_t begin, int64_t end) {
     function(grad_bias.data(), grad_y.data(), rows, width, begin, end);
