@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -73,7 +74,7 @@ double deviation_of_chi_square(const std::vector<double>& found, const std::vect
 
 TEST(Sampler, DrawsFromTheSoftmax) {
   const auto logits = random_logits(300, 2);
-  EXPECT_LT(std::abs(deviation_of_chi_square(frequencies(logits, {}, 40000), softmax(logits), 40000, 5)), 4);
+  EXPECT_LT(std::abs(deviation_of_chi_square(frequencies(logits, {}, 20000), softmax(logits), 20000, 5)), 4);
 }
 
 TEST(Sampler, DrawsFromTheSoftmaxAtATemperature) {
@@ -90,8 +91,7 @@ TEST(Sampler, DrawsFromEveryBlockOfALongRow) {
   for (const size_t i : likely) logits[i] = 7;
   const auto expected = softmax(logits);
   const auto found = frequencies(logits, {}, 4000);
-  for (const size_t i : likely)
-    EXPECT_NEAR(found[i], expected[i], 4 * std::sqrt(expected[i] / 4000)) << i;
+  for (const size_t i : likely) EXPECT_NEAR(found[i], expected[i], 4 * std::sqrt(expected[i] / 4000)) << i;
 }
 
 // The plain definition: the first entry whose cumulative probability exceeds the uniform number.
@@ -112,7 +112,8 @@ TEST(Sampler, GivesTheLogprobOfTheFullSoftmaxBitForBit) {
   const auto logits = random_logits(5000, 3);
   for (const SamplingConfig& config :
        {SamplingConfig{}, SamplingConfig{.temperature = 0.7}, SamplingConfig{.top_p = 0.8},
-        SamplingConfig{.temperature = 1.3, .top_k = 20}, SamplingConfig{.temperature = 0.5, .greedy = true}}) {
+        SamplingConfig{.temperature = 1.3, .top_k = 20},
+        SamplingConfig{.temperature = 0.5, .greedy = true}}) {
     auto divided = logits;
     kernels::divide_by_temperature(divided, static_cast<float>(config.temperature));
     const float log_sum_exp = kernels::row_log_sum_exp(divided);
@@ -188,24 +189,24 @@ TEST(Sampler, TopKKeepsTheLikeliestWithTiesToTheLowerId) {
 }
 
 TEST(Sampler, TopKOfBothMethodsAgreesWithARescaledSoftmax) {
-  const auto logits = random_logits(2000, 1);
-  for (const int64_t k : {5, 256, 257, 1500}) {  // streamed up to 256, selected above
+  const auto logits = random_logits(400, 1);
+  for (const int64_t k : {5, 256, 257, 380}) {  // streamed up to 256, selected above
     auto kept = logits;
     auto sorted = logits;
     std::sort(sorted.begin(), sorted.end(), std::greater<>());
     for (float& x : kept)
       if (x < sorted[static_cast<size_t>(k) - 1]) x = kImpossible;
-    const auto found = frequencies(logits, {.top_k = k}, 5000);
-    EXPECT_LT(std::abs(deviation_of_chi_square(found, softmax(kept), 5000, 5)), 4) << k;
-    for (size_t i = 0; i < kept.size(); ++i)
-      if (kept[i] == kImpossible) EXPECT_EQ(found[i], 0) << k;
+    const auto found = frequencies(logits, {.top_k = k}, 2000);
+    EXPECT_LT(std::abs(deviation_of_chi_square(found, softmax(kept), 2000, 5)), 4) << k;
+    for (size_t i = 0; i < kept.size(); ++i) EXPECT_TRUE(kept[i] != kImpossible || found[i] == 0) << k;
   }
 }
 
 TEST(Sampler, TopKOfTheWholeVocabularyChangesNothing) {
   const auto logits = random_logits(700, 1);
   for (uint32_t i = 0; i < 50; ++i)
-    EXPECT_EQ(draw_copy(logits, {.top_k = 700}, {.sample = i}).token, draw_copy(logits, {}, {.sample = i}).token);
+    EXPECT_EQ(draw_copy(logits, {.top_k = 700}, {.sample = i}).token,
+              draw_copy(logits, {}, {.sample = i}).token);
 }
 
 TEST(Sampler, TopPKeepsTheSmallestSetOfEnoughProbability) {
@@ -225,7 +226,7 @@ TEST(Sampler, TopPKeepsTheSmallestSetOfEnoughProbability) {
 }
 
 TEST(Sampler, TopPDrawsFromTheRescaledNucleus) {
-  const auto logits = random_logits(4000, 2);
+  const auto logits = random_logits(800, 2);
   auto sorted = logits;
   std::sort(sorted.begin(), sorted.end(), std::greater<>());
   const auto p = softmax(sorted);
@@ -235,8 +236,8 @@ TEST(Sampler, TopPDrawsFromTheRescaledNucleus) {
   auto kept = logits;
   for (float& x : kept)
     if (x < sorted[count - 1]) x = kImpossible;
-  const auto found = frequencies(logits, {.top_p = 0.9}, 10000);
-  EXPECT_LT(std::abs(deviation_of_chi_square(found, softmax(kept), 10000, 5)), 4);
+  const auto found = frequencies(logits, {.top_p = 0.9}, 3000);
+  EXPECT_LT(std::abs(deviation_of_chi_square(found, softmax(kept), 3000, 5)), 4);
 }
 
 TEST(Sampler, TopPBreaksTiesTowardsLowerIds) {

@@ -1,0 +1,161 @@
+#include "rollout/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+namespace ropd::rollout {
+namespace {
+
+ModelConfig small() {
+  ModelConfig config;
+  config.num_layers = 1;
+  config.num_kv_heads = 1;
+  config.head_dim = 2;
+  return config;
+}
+
+std::vector<Request> make_requests(const std::vector<std::pair<size_t, uint32_t>>& prompts_and_samples) {
+  std::vector<Request> requests;
+  for (size_t q = 0; q < prompts_and_samples.size(); ++q) {
+    const auto prompt = std::make_shared<const std::vector<Token>>(prompts_and_samples[q].first, 1);
+    for (uint32_t s = 0; s < prompts_and_samples[q].second; ++s)
+      requests.push_back({"q" + std::to_string(q), s, prompt, 1, ""});
+  }
+  return requests;
+}
+
+// A model that draws token 2 and ends each response after `length(request)` tokens; counts what was run.
+struct Play {
+  std::map<size_t, int64_t> response_lengths;
+  int64_t rows = 0, steps = 0, most_running = 0, most_rows = 0;
+};
+
+template <class Length>
+Play play(model::KvCache& cache, Scheduler& scheduler, Length length) {
+  Play result;
+  while (!scheduler.is_done()) {
+    int64_t rows = 0;
+    std::set<const Sequence*> seen;
+    for (const Work& work : scheduler.plan()) {
+      Sequence& sequence = *work.sequence;
+      EXPECT_TRUE(seen.insert(&sequence).second) << "one group for each sequence";
+      EXPECT_EQ(sequence.pages.pages_missing(sequence.num_cached + work.num_rows), 0);
+      rows += work.num_rows;
+      if (!work.reaches_end()) continue;
+      sequence.tokens.push_back(2);
+      const int64_t response = static_cast<int64_t>(sequence.tokens.size()) - sequence.prompt_tokens;
+      if (response == length(sequence.request) ||
+          static_cast<int64_t>(sequence.tokens.size()) == sequence.max_tokens) {
+        sequence.is_finished = true;
+        EXPECT_TRUE(result.response_lengths.emplace(sequence.request, response).second) << "done twice";
+      }
+    }
+    // complete() books the rows of the plan: a token appended above is still to be run.
+    scheduler.complete();
+    EXPECT_GT(rows, 0);
+    result.rows += rows;
+    result.most_rows = std::max(result.most_rows, rows);
+    result.most_running = std::max(result.most_running, scheduler.num_running());
+    if (++result.steps > 100000) {
+      ADD_FAILURE() << "no progress";
+      break;
+    }
+  }
+  EXPECT_EQ(cache.free_pages(), cache.num_pages()) << "pages were lost";
+  return result;
+}
+
+SchedulerConfig config(int64_t max_batch = 64, int64_t chunk = 256) {
+  return {.max_batch = max_batch,
+          .prefill_chunk_tokens = chunk,
+          .max_response_tokens = 100,
+          .max_positions = 1000};
+}
+
+TEST(Scheduler, RunsEveryRequestToItsEnd) {
+  const auto requests = make_requests({{10, 3}, {40, 4}, {1, 5}, {33, 1}});
+  model::KvCache cache(small(), model::Precision::f32, 100, 32);
+  Scheduler scheduler(cache, requests, config());
+  const auto length = [](size_t request) { return static_cast<int64_t>(request * 7 % 50 + 1); };
+  const Play result = play(cache, scheduler, length);
+  ASSERT_EQ(result.response_lengths.size(), requests.size());
+  for (const auto& [request, response] : result.response_lengths) EXPECT_EQ(response, length(request));
+  EXPECT_EQ(scheduler.num_preemptions(), 0u);
+}
+
+TEST(Scheduler, PrefillsASharedPromptOnce) {
+  const auto requests = make_requests({{90, 10}});
+  model::KvCache cache(small(), model::Precision::f32, 200, 32);
+  Scheduler scheduler(cache, requests, config());
+  const Play result = play(cache, scheduler, [](size_t) { return 5; });
+  // 89 prompt tokens once, then for each sample the last prompt token and four drawn ones.
+  EXPECT_EQ(result.rows, 89 + 10 * 5);
+}
+
+TEST(Scheduler, KeepsThePromptForSamplesThatStartLater) {
+  const auto requests = make_requests({{90, 6}});
+  model::KvCache cache(small(), model::Precision::f32, 200, 32);
+  Scheduler scheduler(cache, requests, config(/*max_batch=*/1));
+  const Play result = play(cache, scheduler, [](size_t) { return 5; });
+  EXPECT_EQ(result.rows, 89 + 6 * 5);
+  EXPECT_EQ(result.most_running, 1);
+}
+
+TEST(Scheduler, SharesTheMemoryOfAPrompt) {
+  // Ten samples of a 900-token prompt: 29 pages each on their own, 38 and a bit together.
+  const auto requests = make_requests({{900, 10}});
+  model::KvCache cache(small(), model::Precision::f32, 60, 32);
+  Scheduler scheduler(cache, requests, config());
+  const Play result = play(cache, scheduler, [](size_t) { return 20; });
+  EXPECT_GE(result.most_running, 9);
+  EXPECT_EQ(scheduler.num_preemptions(), 0u);
+}
+
+TEST(Scheduler, RunsPromptsInChunksNextToDecoding) {
+  auto requests = make_requests({{5, 2}, {500, 1}});
+  model::KvCache cache(small(), model::Precision::f32, 200, 32);
+  Scheduler scheduler(cache, requests, config(64, /*chunk=*/40));
+  const Play result = play(cache, scheduler, [](size_t) { return 60; });
+  EXPECT_LE(result.most_rows, 40 + 2);
+  EXPECT_LE(result.steps, 2 + 500 / 40 + 1 + 60)
+      << "the short ones decode while the long prompt is prefilled";
+}
+
+TEST(Scheduler, PreemptsWhenPagesRunOutAndLosesNothing) {
+  const auto requests = make_requests({{20, 2}, {30, 2}, {64, 3}, {1, 1}});
+  for (const int64_t num_pages : {6, 7, 9, 13}) {  // the longest needs 6 pages alone
+    model::KvCache cache(small(), model::Precision::f32, num_pages, 32);
+    Scheduler scheduler(cache, requests, config());
+    const Play result = play(cache, scheduler, [](size_t request) { return request % 2 ? 100 : 77; });
+    EXPECT_EQ(result.response_lengths.size(), requests.size()) << num_pages;
+    for (const auto& [request, response] : result.response_lengths)
+      EXPECT_EQ(response, request % 2 ? 100 : 77) << num_pages;
+  }
+  model::KvCache cache(small(), model::Precision::f32, 9, 32);
+  Scheduler scheduler(cache, requests, config());
+  play(cache, scheduler, [](size_t) { return 100; });
+  EXPECT_GT(scheduler.num_preemptions(), 0u) << "or this test shows nothing";
+}
+
+TEST(Scheduler, KeepsToTheBatchLimit) {
+  const auto requests = make_requests({{3, 40}});
+  model::KvCache cache(small(), model::Precision::f32, 400, 32);
+  Scheduler scheduler(cache, requests, config(/*max_batch=*/7));
+  EXPECT_EQ(play(cache, scheduler, [](size_t) { return 9; }).most_running, 7);
+}
+
+TEST(Scheduler, EndsResponsesAtTheLimitAndAtTheContext) {
+  EXPECT_EQ(longest_cached(10, config()), 109);
+  EXPECT_EQ(longest_cached(950, config()), 999);
+  const auto requests = make_requests({{10, 1}, {950, 1}});
+  model::KvCache cache(small(), model::Precision::f32, 400, 32);
+  Scheduler scheduler(cache, requests, config());
+  const Play result = play(cache, scheduler, [](size_t) { return -1; });
+  EXPECT_EQ(result.response_lengths.at(0), 100);
+  EXPECT_EQ(result.response_lengths.at(1), 50);
+}
+
+}  // namespace
+}  // namespace ropd::rollout
