@@ -1,7 +1,5 @@
 #include "grading/evaluation.h"
 
-#include <array>
-
 #include "grading/ball_evaluation.h"
 
 namespace ropd::grading {
@@ -9,7 +7,8 @@ namespace {
 
 constexpr int64_t kMaxBits = 20000;  // of exact numbers
 constexpr uint64_t kMaxFactorial = 1500;
-constexpr std::array<int64_t, 2> kPrecisions = {128, 512};
+constexpr int64_t kFirstPrecision = 128, kLastPrecision = 8192;  // bits
+constexpr int64_t kProofPrecision = 512;
 constexpr int kMaxPoints = 10;
 constexpr int kPointsNeeded = 3;
 
@@ -102,21 +101,23 @@ bool contains_unknown(const Expression& node) {
 
 enum class Difference { zero, nonzero, undecided };
 
-// The difference of two values at one point; `small` tells that it is proven below 1e-15.
+// The difference of two values at one point. Precision doubles until it is proven nonzero or is smaller than
+// 2^-60 in absolute terms, however large the values are (2^1000 + 1 is not 2^1000); `small` tells that it is
+// below 1e-15.
 Difference difference(const Expression& left, const Expression& right, const Bindings& bindings,
-                      int64_t precision, Budget& budget, bool* small) {
-  const auto a = evaluate_ball(left, bindings, precision, budget);
-  if (!a) return Difference::undecided;
-  const auto b = evaluate_ball(right, bindings, precision, budget);
-  if (!b) return Difference::undecided;
-  Ball gap;
-  acb_sub(gap.raw(), a->raw(), b->raw(), precision);
-  if (small) *small = gap.is_below_power_of_two(-50);  // 2^-50 = 0.9e-15
-  if (!gap.contains_zero()) return Difference::nonzero;
-  // Relative to the size of the values, which may be large.
-  int64_t scale = 0;
-  while (scale < 4096 && !a->is_below_power_of_two(scale)) scale += 64;
-  return gap.is_below_power_of_two(scale - precision * 3 / 4) ? Difference::zero : Difference::undecided;
+                      Budget& budget, bool* small) {
+  for (int64_t precision = kFirstPrecision; precision <= kLastPrecision; precision *= 4) {
+    const auto a = evaluate_ball(left, bindings, precision, budget);
+    if (!a) return Difference::undecided;
+    const auto b = evaluate_ball(right, bindings, precision, budget);
+    if (!b) return Difference::undecided;
+    Ball gap;
+    acb_sub(gap.raw(), a->raw(), b->raw(), precision);
+    if (small) *small = gap.is_below_power_of_two(-50);  // 2^-50 = 0.9e-15
+    if (!gap.contains_zero()) return Difference::nonzero;
+    if (gap.is_below_power_of_two(-60)) return Difference::zero;
+  }
+  return Difference::undecided;
 }
 
 bool are_equal_constants(const Expression& left, const Expression& right, Tolerance tolerance) {
@@ -124,16 +125,22 @@ bool are_equal_constants(const Expression& left, const Expression& right, Tolera
   if (const auto a = evaluate_rational(left, steps))
     if (const auto b = evaluate_rational(right, steps)) {
       if (*a == *b) return true;
-      if (tolerance == Tolerance::exact) return false;
+      const Rational gap = *a < *b ? *b - *a : *a - *b;
+      return tolerance == Tolerance::chop && gap * Rational(int64_t{1'000'000'000'000'000}) < Rational(1);
     }
   Budget budget;
-  Difference last = Difference::undecided;
-  for (const int64_t precision : kPrecisions) {
-    bool small = false;
-    last = difference(left, right, {}, precision, budget, &small);
-    if (last == Difference::nonzero) return small && tolerance == Tolerance::chop;
-  }
-  return last == Difference::zero;
+  bool small = false;
+  const Difference result = difference(left, right, {}, budget, &small);
+  if (result == Difference::nonzero) return small && tolerance == Tolerance::chop;
+  if (result == Difference::undecided) return false;
+  if (tolerance == Tolerance::chop) return true;
+  // Zero to 2^-60; equal only if it stays zero at high precision.
+  const auto a = evaluate_ball(left, {}, kProofPrecision, budget),
+             b = evaluate_ball(right, {}, kProofPrecision, budget);
+  if (!a || !b) return false;
+  Ball gap;
+  acb_sub(gap.raw(), a->raw(), b->raw(), kProofPrecision);
+  return gap.contains_zero();
 }
 
 uint64_t next_random(uint64_t& state) {
@@ -177,7 +184,7 @@ bool are_equal_values(const ExpressionRef& left, const ExpressionRef& right, Tol
   Budget budget;
   int agreeing = 0;
   for (int index = 0; index < kMaxPoints; ++index) {
-    switch (difference(*left, *right, make_point(names, index), 128, budget, nullptr)) {
+    switch (difference(*left, *right, make_point(names, index), budget, nullptr)) {
       case Difference::nonzero:
         return false;
       case Difference::zero:
@@ -203,7 +210,7 @@ std::optional<int> compare_reals(const ExpressionRef& left, const ExpressionRef&
   if (contains_unknown(*left) || contains_unknown(*right)) return std::nullopt;
   if (are_equal_constants(*left, *right, Tolerance::exact)) return 0;
   Budget budget;
-  for (const int64_t precision : kPrecisions) {
+  for (const int64_t precision : {kFirstPrecision, kProofPrecision}) {
     const auto x = evaluate_ball(*left, {}, precision, budget),
                y = evaluate_ball(*right, {}, precision, budget);
     if (!x || !y || !acb_is_real(x->raw()) || !acb_is_real(y->raw())) return std::nullopt;

@@ -1,7 +1,7 @@
-// Equality of values. Constants: exact rationals first, else Arb balls at 128 and then 512 bits; a difference
-// whose ball excludes zero is proven unequal, one that still contains zero with a radius below 2^-400 counts
-// as zero. Expressions with symbols: the same at fixed pseudo-random rational points, so an identity is
-// refuted by proof and accepted with an error probability that is negligible. Every evaluation has a step
+// Equality of values. Constants: exact rationals where both are rational, else Arb balls whose precision
+// grows from 128 bits until the difference is proven nonzero or is below 2^-60, and then must still contain
+// zero at 512 bits. Expressions with symbols: the same at fixed pseudo-random rational points, so an identity
+// is refuted by proof and accepted with an error probability that is negligible. Every evaluation has a step
 // budget; exceeding it means "not equal".
 #pragma once
 #include <optional>

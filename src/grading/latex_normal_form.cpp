@@ -162,6 +162,10 @@ std::string delete_delimiter_sizes(std::string_view text) {
                                                 "\\rvert", "\\rceil",  "\\rfloor", "\\rangle"};
   std::string result;
   for (size_t i = 0; i < text.size();) {
+    if (text[i] != '\\') {
+      result.push_back(text[i++]);
+      continue;
+    }
     const std::string_view rest = text.substr(i);
     size_t skipped = 0;
     for (const std::string_view command : {"\\left", "\\mleft", "\\right", "\\mright"}) {
@@ -264,6 +268,9 @@ std::optional<Replacement> match_braced_comma(std::string_view text, size_t i) {
 
 std::optional<Replacement> match_replacement(std::string_view text, size_t i) {
   const std::string_view rest = text.substr(i);
+  // Only these characters begin a match.
+  if (!is_blank(rest[0]) && std::string_view("\\{~,aoip").find(rest[0]) == std::string_view::npos)
+    return std::nullopt;
   for (const std::string_view from :
        {"\\mathrm", "\\mathit", "\\mathbf", "\\textnormal", "\\textbf", "\\textit", "\\textrm"})
     if (rest.starts_with(from)) return Replacement{from.size(), "\\text"};
@@ -535,7 +542,7 @@ bool is_plain_integer(std::string_view text) {
 std::string brace_shorthand(std::string_view latex) {
   std::string text = brace_parentheses(latex, "^", "^");
   text = brace_parentheses(text, "sqrt", "\\sqrt");
-  text = brace_digits(brace_digits(text, "\\frac"), "\\log_");
+  for (const std::string_view name : {"\\frac", "\\binom", "\\log_"}) text = brace_digits(text, name);
   text = brace_half_fractions(text, match_fraction_with_last_digit);
   text = brace_half_fractions(text, match_fraction_with_first_digit);
   text = replace_all(text, " sqrt", "\\sqrt");

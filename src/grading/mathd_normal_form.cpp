@@ -2,6 +2,8 @@
 
 #include <array>
 #include <optional>
+#include <set>
+#include <unordered_map>
 #include <vector>
 
 #include "grading/text_scan.h"
@@ -74,18 +76,51 @@ std::string delete_unit(std::string_view text, std::string_view unit) {
   return result;
 }
 
-std::string delete_units(std::string text) {
-  for (int pass = 0; pass < 2; ++pass) {
-    for (const bool plural : {false, true}) {
-      for (const std::string_view word : kUnitWords) {
-        // Cheap refusal: most words do not occur in most answers.
-        const std::string_view anchor = word.substr(0, word.find('.'));
-        if (text.find(anchor) == std::string::npos) continue;
-        std::string shorter = delete_unit(text, plural ? std::string(word) + "s" : std::string(word));
-        if (!shorter.empty()) text = std::move(shorter);
-      }
+// The first run of word characters from `begin` on.
+std::string_view first_run(std::string_view text, size_t& begin) {
+  while (begin < text.size() && !is_word(code_point(text, begin))) begin += character_bytes(text, begin);
+  size_t end = begin;
+  while (end < text.size() && is_word(code_point(text, end))) end += character_bytes(text, end);
+  const std::string_view run = text.substr(begin, end - begin);
+  begin = end;
+  return run;
+}
+
+// The words and then their plurals, in the reference's order, and the same by their first run of word
+// characters.
+struct UnitTable {
+  std::vector<std::string> words;
+  std::unordered_map<std::string, std::vector<size_t>> by_first_run;
+};
+
+const UnitTable& unit_table() {
+  static const UnitTable table = [] {
+    UnitTable result;
+    for (const std::string_view plural : {"", "s"})
+      for (const std::string_view word : kUnitWords) result.words.push_back(std::string(word).append(plural));
+    for (size_t i = 0; i < result.words.size(); ++i) {
+      size_t begin = 0;
+      result.by_first_run[std::string(first_run(result.words[i], begin))].push_back(i);
     }
+    return result;
+  }();
+  return table;
+}
+
+// A unit can only match where its first run is a whole run of the text, and deleting units makes no new runs:
+// so only the units of the runs that are there are tried, in order.
+std::string delete_units(std::string text) {
+  const UnitTable& table = unit_table();
+  std::set<size_t> present;
+  for (size_t i = 0; i < text.size();) {
+    const auto found = table.by_first_run.find(std::string(first_run(text, i)));
+    if (found != table.by_first_run.end()) present.insert(found->second.begin(), found->second.end());
   }
+  for (int pass = 0; pass < 2; ++pass)
+    for (const size_t index : present) {
+      std::string shorter = delete_unit(text, table.words[index]);
+      if (!shorter.empty()) text = std::move(shorter);
+    }
   return text;
 }
 
