@@ -12,11 +12,11 @@
 
 namespace ropd::text {
 
-// Constant after construction; `table` must outlive it.
+// Constant after construction.
 class Pretokenizer {
  public:
-  Pretokenizer(const CharacterTable& table, SplitRule rule)
-      : table_(table), rule_(rule), max_digits_(rule == SplitRule::llama3 ? 3 : 1) {}
+  explicit Pretokenizer(SplitRule rule)
+      : table_(character_table()), rule_(rule), max_digits_(rule == SplitRule::llama3 ? 3 : 1) {}
   // End of the piece that begins at text[begin]; begin < text.size(), text is valid UTF-8.
   size_t piece_end(std::string_view text, size_t begin) const;
 

@@ -17,15 +17,14 @@ struct Tokenizer::Parts {
   Parts& operator=(const Parts&) = delete;
 
   // constant after construction
-  CharacterTable characters;
   bool normalizes;
   Pretokenizer pretokenizer;
   Bpe bpe;
   std::vector<AddedToken> added;            // by id
   std::vector<const AddedToken*> added_of;  // [V] the added token of an id, or null
   AddedTokenMatcher raw_matcher, normalized_matcher;
-  std::unordered_map<std::string, Token>
-      outside_alphabet;  // tokens of the vocabulary that merges cannot make
+  // Tokens found by their content rather than by bytes: added ones, and those outside the byte alphabet.
+  std::unordered_map<std::string, Token> by_content;
   std::string fingerprint;
 
  private:
@@ -67,7 +66,7 @@ std::string fingerprint_of(const TokenizerFile& file) {
 
 Tokenizer::Parts::Parts(TokenizerFile&& file, const std::string& where)
     : normalizes(file.normalizes_nfc),
-      pretokenizer(characters, file.split),
+      pretokenizer(file.split),
       bpe(file),
       fingerprint(fingerprint_of(file)) {
   added = std::move(file.added);
@@ -77,8 +76,9 @@ Tokenizer::Parts::Parts(TokenizerFile&& file, const std::string& where)
   for (const AddedToken& token : added) added_of[static_cast<size_t>(token.id)] = &token;
   raw_matcher = matcher(false);
   normalized_matcher = matcher(true);
+  for (const AddedToken& token : added) by_content.emplace(token.content, token.id);
   for (size_t id = 0; id < file.tokens.size(); ++id)
-    if (!file.is_byte_level[id]) outside_alphabet.emplace(std::move(file.tokens[id]), static_cast<Token>(id));
+    if (!file.is_byte_level[id]) by_content.emplace(std::move(file.tokens[id]), static_cast<Token>(id));
   if (size > static_cast<size_t>(INT32_MAX) / 2) fail(where, ": ", size, " tokens are too many");
 }
 
@@ -87,8 +87,7 @@ AddedTokenMatcher Tokenizer::Parts::matcher(bool is_normalized) const {
   std::vector<const AddedToken*> tokens;
   for (const AddedToken& token : added) {
     if (token.is_normalized != is_normalized) continue;
-    contents.push_back(is_normalized && normalizes ? normalize_nfc(characters, token.content)
-                                                   : token.content);
+    contents.push_back(is_normalized && normalizes ? normalize_nfc(token.content) : token.content);
     tokens.push_back(&token);
   }
   return AddedTokenMatcher(std::move(contents), std::move(tokens));
@@ -101,7 +100,6 @@ namespace {
 class Encoder {
  public:
   struct Rules {
-    const CharacterTable& characters;
     const Pretokenizer& pretokenizer;
     const Bpe& bpe;
     const AddedTokenMatcher& raw_matcher;
@@ -143,10 +141,10 @@ class Encoder {
   void encode_raw(std::string_view text) {
     split(rules_.raw_matcher, text, [&](std::string_view plain) {
       if (is_done()) return;
-      if (!rules_.normalizes || is_nfc(rules_.characters, plain))
+      if (!rules_.normalizes || is_nfc(plain))
         encode_normalized(plain);
       else
-        encode_normalized(normalize_nfc(rules_.characters, plain));
+        encode_normalized(normalize_nfc(plain));
     });
   }
 
@@ -224,14 +222,14 @@ std::vector<Token> Tokenizer::encode(std::string_view text, bool parse_special) 
 
 std::vector<Token> Tokenizer::encode_first(std::string_view text, size_t max_tokens,
                                            bool parse_special) const {
-  const Encoder::Rules rules{parts_->characters,  parts_->pretokenizer,       parts_->bpe,
-                             parts_->raw_matcher, parts_->normalized_matcher, parts_->normalizes};
+  const Encoder::Rules rules{parts_->pretokenizer, parts_->bpe, parts_->raw_matcher,
+                             parts_->normalized_matcher, parts_->normalizes};
   return Encoder(rules, parse_special, max_tokens, nullptr).encode(text);
 }
 
 OffsetEncoding Tokenizer::encode_with_offsets(std::string_view text, bool parse_special) const {
-  const Encoder::Rules rules{parts_->characters,  parts_->pretokenizer,       parts_->bpe,
-                             parts_->raw_matcher, parts_->normalized_matcher, parts_->normalizes};
+  const Encoder::Rules rules{parts_->pretokenizer, parts_->bpe, parts_->raw_matcher,
+                             parts_->normalized_matcher, parts_->normalizes};
   OffsetEncoding result;
   result.ids = Encoder(rules, parse_special, kNoLimit, &result).encode(text);
   return result;
@@ -251,13 +249,8 @@ std::string_view Tokenizer::token_bytes(Token id) const {
 }
 
 std::optional<Token> Tokenizer::token_id(std::string_view content) const {
-  const auto& added = parts_->added;
-  const auto is_same = [&](const AddedToken& token) { return token.content == content; };
-  if (const auto found = std::find_if(added.begin(), added.end(), is_same); found != added.end())
-    return found->id;
-  if (const auto found = parts_->bpe.find(content)) return found;
-  const auto found = parts_->outside_alphabet.find(std::string(content));
-  return found == parts_->outside_alphabet.end() ? std::nullopt : std::optional(found->second);
+  const auto found = parts_->by_content.find(std::string(content));
+  return found != parts_->by_content.end() ? std::optional(found->second) : parts_->bpe.find(content);
 }
 
 bool Tokenizer::is_added(Token id) const {

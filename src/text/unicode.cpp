@@ -13,7 +13,6 @@ namespace ropd::text {
 
 namespace {
 
-constexpr char32_t kNumCodePoints = 0x110000;
 constexpr char32_t kReplacement = 0xFFFD;
 
 uint8_t byte_at(std::string_view text, size_t index) { return static_cast<uint8_t>(text[index]); }
@@ -47,10 +46,10 @@ Sequence sequence_at(std::string_view text, size_t index) {
   return {used, used == length};
 }
 
-CharClass class_from_category(char32_t code_point) {
+CharClass class_of_character(char32_t code_point, utf8proc_propval_t category) {
   if (code_point == '\r' || code_point == '\n') return CharClass::newline;
   if (is_white_space(code_point)) return CharClass::space;
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(code_point))) {
+  switch (category) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
@@ -209,13 +208,16 @@ bool is_word_character(char32_t code_point) {
   }
 }
 
-CharacterTable::CharacterTable() : flags_(kNumCodePoints, 0) {
+CharacterTable::CharacterTable() : flags_(kEnd, 0) {
+  constexpr char32_t kHangulBegin = 0xAC00, kHangulEnd = 0xD7A4;
   Decomposition decomposition;
-  for (char32_t point = 0; point < kNumCodePoints; ++point) {
+  for (char32_t point = 0; point < kEnd; ++point) {
     if (point >= 0xD800 && point <= 0xDFFF) continue;
-    flags_[point] |= static_cast<uint8_t>(class_from_category(point));
-    if (point < 0xC0) continue;  // stable, and never the second part of a composition
-    if (combining_class(point) != 0) flags_[point] |= kNfcFlag;
+    const auto* property = utf8proc_get_property(static_cast<utf8proc_int32_t>(point));
+    flags_[point] |= static_cast<uint8_t>(class_of_character(point, property->category));
+    if (property->combining_class != 0) flags_[point] |= kNfcFlag;
+    // Hangul syllables are stable; they decompose by rule, not by table.
+    if (property->decomp_seqindex == UINT16_MAX || (point >= kHangulBegin && point < kHangulEnd)) continue;
     const size_t count = decompose(decomposition, point);
     if (count == 1 && decomposition[0] == static_cast<utf8proc_int32_t>(point)) continue;
     // A later part of a decomposition may be composed with the character before it.
@@ -225,13 +227,19 @@ CharacterTable::CharacterTable() : flags_(kNumCodePoints, 0) {
                                  static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
     if (composed != 1 || decomposition[0] != static_cast<utf8proc_int32_t>(point)) flags_[point] |= kNfcFlag;
   }
+  for (char32_t vowel = 0x1161; vowel <= 0x1175; ++vowel) flags_[vowel] |= kNfcFlag;
+  for (char32_t tail = 0x11A8; tail <= 0x11C2; ++tail) flags_[tail] |= kNfcFlag;
 }
 
-bool is_nfc(const CharacterTable& table, std::string_view text) {
-  return find_unstable(table, text, 0) == text.size();
+const CharacterTable& character_table() {
+  static const CharacterTable table;
+  return table;
 }
 
-std::string normalize_nfc(const CharacterTable& table, std::string_view text) {
+bool is_nfc(std::string_view text) { return find_unstable(character_table(), text, 0) == text.size(); }
+
+std::string normalize_nfc(std::string_view text) {
+  const CharacterTable& table = character_table();
   std::string result;
   result.reserve(text.size());
   for (size_t copied = 0; copied < text.size();) {
@@ -251,6 +259,37 @@ std::string normalize_nfc(const CharacterTable& table, std::string_view text) {
     copied = end;
   }
   return result;
+}
+
+std::vector<size_t> offsets_after_nfc(std::string_view bytes) {
+  const CharacterTable& table = character_table();
+  std::vector<size_t> offsets(bytes.size() + 1, kNoOffset);
+  size_t done = 0;
+  for (size_t begin = 0; begin < bytes.size();) {
+    const Sequence first = sequence_at(bytes, begin);
+    size_t end = begin + first.num_bytes;
+    offsets[begin] = done;
+    if (!first.is_valid) {
+      done += 3;  // U+FFFD
+      begin = end;
+      continue;
+    }
+    while (end < bytes.size()) {
+      const Sequence next = sequence_at(bytes, end);
+      if (!next.is_valid || !table.may_change_under_nfc(code_point_at(bytes, end).value)) break;
+      end += next.num_bytes;
+    }
+    const std::string_view segment = bytes.substr(begin, end - begin);
+    const bool may_change =
+        segment.size() > first.num_bytes || table.may_change_under_nfc(code_point_at(bytes, begin).value);
+    const std::string normalized = may_change ? normalize_nfc(segment) : std::string();
+    const bool is_unchanged = !may_change || normalized == segment;
+    for (size_t i = 1; is_unchanged && i < segment.size(); ++i) offsets[begin + i] = done + i;
+    done += is_unchanged ? segment.size() : normalized.size();
+    begin = end;
+  }
+  offsets[bytes.size()] = done;
+  return offsets;
 }
 
 }  // namespace ropd::text

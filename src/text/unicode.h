@@ -47,24 +47,36 @@ std::string repair_utf8(std::string_view text);
 bool is_word_character(char32_t code_point);
 bool is_white_space(char32_t code_point);
 
-// Classes of all code points in one flat table (1.1 MB). Constant after construction; any thread may read it.
+// Classes of all code points in one flat table (0.2 MB). Constant after construction; any thread may read it.
 class CharacterTable {
  public:
   CharacterTable();
   CharClass class_of(char32_t code_point) const {
-    return static_cast<CharClass>(flags_[code_point] & kClassMask);
+    return static_cast<CharClass>(flags(code_point) & kClassMask);
   }
   // False where NFC of a text can never change at or across the boundary before this character.
-  bool may_change_under_nfc(char32_t code_point) const { return (flags_[code_point] & kNfcFlag) != 0; }
+  bool may_change_under_nfc(char32_t code_point) const { return (flags(code_point) & kNfcFlag) != 0; }
 
  private:
   static constexpr uint8_t kClassMask = 7, kNfcFlag = 8;
+  static constexpr char32_t kEnd =
+      0x32400;  // from here on all are unassigned, private or selectors: class other, stable
+  uint8_t flags(char32_t code_point) const { return code_point < kEnd ? flags_[code_point] : 0; }
   // constant after construction
-  std::vector<uint8_t> flags_;  // [0x110000]
+  std::vector<uint8_t> flags_;  // [kEnd]
 };
 
+// The table: a constant of the program, computed at first use because utf8proc's data is not known to the
+// compiler.
+const CharacterTable& character_table();
+
 // Normalisation form C of valid UTF-8. `is_nfc` is the quick check: no copy is needed when it holds.
-bool is_nfc(const CharacterTable& table, std::string_view text);
-std::string normalize_nfc(const CharacterTable& table, std::string_view text);
+bool is_nfc(std::string_view text);
+std::string normalize_nfc(std::string_view text);
+
+// Where each byte boundary of `bytes` lies in normalize_nfc(repair_utf8(bytes)); kNoOffset inside a stretch
+// that changes.
+constexpr size_t kNoOffset = ~size_t{0};
+std::vector<size_t> offsets_after_nfc(std::string_view bytes);  // [bytes + 1]
 
 }  // namespace ropd::text
