@@ -100,9 +100,9 @@ class Scale {
   }
 
   double operator()(double value) const {
-    const double share = is_logarithmic_
-                             ? std::log(std::max(value, low_ * 1e-9) / low_) / std::log(high_ / low_)
-                             : (value - low_) / (high_ - low_);
+    const double share = is_logarithmic_ ? (std::log(std::max(value, low_ * 1e-9)) - std::log(low_)) /
+                                               (std::log(high_) - std::log(low_))
+                                         : (value - low_) / (high_ - low_);
     return begin_ + std::clamp(share, -0.02, 1.02) * (end_ - begin_);
   }
   bool can_show(double value) const { return std::isfinite(value) && (!is_logarithmic_ || value > 0); }
@@ -111,12 +111,12 @@ class Scale {
  private:
   void add_round_ticks(const Axis& axis, int num_ticks) {
     if (is_logarithmic_) {
-      const double decades = std::log10(high_ / low_);
-      const double first = std::pow(10.0, std::floor(std::log10(low_)));
-      for (double decade = first; decade <= high_ * 1.001 && ticks_.size() < 40; decade *= 10)
+      const double decades = std::log10(high_) - std::log10(low_);
+      const double stride = std::max(1.0, std::ceil(decades / 8));
+      for (double power = std::floor(std::log10(low_)); power <= std::log10(high_) + 0.001; power += stride)
         for (const double step : {1.0, 2.0, 5.0}) {
           if (step != 1.0 && decades > 2.2) continue;
-          const double at = decade * step;
+          const double at = std::pow(10.0, power) * step;
           if (at >= low_ * 0.999 && at <= high_ * 1.001) ticks_.emplace_back(at, format_brief(at));
         }
       return;

@@ -36,7 +36,7 @@ inline double wave(uint64_t seed, uint64_t k) {
 }
 
 inline void write_fake_metrics(const std::filesystem::path& directory, const FakeRun& run) {
-  io::MetricsFile file(directory / "metrics.jsonl");
+  std::string lines;  // written at once: tests need no durability
   for (uint64_t k = 1; k <= run.iterations; ++k) {
     IterationRecord record;
     record.iteration = k;
@@ -63,11 +63,12 @@ inline void write_fake_metrics(const std::filesystem::path& directory, const Fak
       step.iteration = k;
       step.minibatch = minibatch;
       step.source = record.source;
-      file.append(step);
+      lines += io::metrics_line(step) + "\n";
     }
     if (!run.hostile.empty() && k == 1) record.alarms.push_back(run.hostile);
-    file.append(record);
+    lines += io::metrics_line(record) + "\n";
   }
+  write_text(directory / "metrics.jsonl", lines);
 }
 
 inline std::string fake_config(const FakeRun& run) {

@@ -1,0 +1,115 @@
+#include "report/run_data.h"
+
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "support/run_fixture.h"
+#include "support/test_data.h"
+
+namespace ropd::report {
+namespace {
+
+using ::testing::HasSubstr;
+
+class RunDirectory : public ::testing::Test {
+ protected:
+  test::TemporaryDirectory directory_;
+  Path run_ = directory_ / "my-run";
+
+  void write(const std::string& name, const std::string& text) { test::write_text(run_ / name, text); }
+  std::string error(const std::string& argument) {
+    try {
+      read_run(argument);
+    } catch (const Error& failure) {
+      return failure.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(RunDirectory, IsReadInFull) {
+  test::FakeRun fake = test::fake_laboratory()[5];
+  test::write_fake_run(run_, fake);
+  const RunData run = read_run(run_.string());
+  EXPECT_EQ(run.label, "my-run");
+  EXPECT_EQ(run.iterations.size(), 15u);
+  EXPECT_EQ(run.tau(), 7u);
+  EXPECT_EQ(run.setting("train.learning_rate"), "7e-05");
+  EXPECT_EQ(run.setting("train.betas"), "[0.9, 0.999]");
+  EXPECT_EQ(run.setting("curriculum.stages[0].until"), "trigger");
+  EXPECT_EQ(run.setting("absent.key"), "");
+  ASSERT_TRUE(run.evaluation);
+  EXPECT_EQ(run.evaluation->name, "final");
+  ASSERT_EQ(run.evaluation->budgets.size(), 5u);
+  EXPECT_EQ(run.evaluation->budgets[4].budget, 512);
+  EXPECT_NEAR(run.evaluation->budgets[4].accuracy, 0.697, 1e-12);
+  EXPECT_EQ(run.evaluation->benchmarks.size(), 4u);
+  ASSERT_TRUE(run.prefixes);
+  EXPECT_NEAR(*run.prefixes->kl, 0.109, 1e-12);
+  EXPECT_EQ(run.prefixes->cumulative.size(), 61u);
+  EXPECT_EQ(run.evaluation_responses, run_ / "eval/final/responses.jsonl");
+}
+
+TEST_F(RunDirectory, ANameMayBeGiven) {
+  test::write_fake_run(run_, test::fake_laboratory()[0]);
+  EXPECT_EQ(read_run("θ0=" + run_.string()).label, "θ0");
+  EXPECT_EQ(read_run(run_.string() + "/").label, "my-run");
+}
+
+TEST_F(RunDirectory, TheLastEvaluationCounts) {
+  test::FakeRun fake = test::fake_laboratory()[2];
+  test::write_fake_evaluation(run_ / "eval/step-00020", fake);
+  fake.accuracy[4] = 90;
+  test::write_fake_evaluation(run_ / "eval/step-00060", fake);
+  EXPECT_NEAR(read_run(run_.string()).evaluation->budgets[4].accuracy, 0.9, 1e-12);
+}
+
+TEST_F(RunDirectory, RolloutsOfReplayAreNoSamplesOfThePolicy) {
+  test::FakeRun fake = test::fake_laboratory()[4];  // ten current iterations, five of replay
+  test::write_fake_run(run_, fake);
+  for (const std::string name : {"0001", "0010", "0015"}) write("rollouts/iter-" + name + ".jsonl", "");
+  RunData run = read_run(run_.string());
+  EXPECT_EQ(run.first_rollouts, run_ / "rollouts/iter-0001.jsonl");
+  EXPECT_EQ(run.last_rollouts, run_ / "rollouts/iter-0010.jsonl");
+  write("banks/initial.jsonl", "");
+  EXPECT_EQ(read_run(run_.string()).first_rollouts, run_ / "banks/initial.jsonl");
+}
+
+TEST_F(RunDirectory, WhatIsNoRunIsRefused) {
+  EXPECT_THAT(error("/nowhere/at/all"), HasSubstr("no such run directory"));
+  std::filesystem::create_directories(run_);
+  EXPECT_THAT(error(run_.string()), HasSubstr("not a run directory"));
+}
+
+TEST_F(RunDirectory, BrokenFilesAreNamed) {
+  write("config.yaml", "a: [1, 2\nb: }");
+  EXPECT_THAT(error(run_.string()), HasSubstr("config.yaml"));
+  write("config.yaml", "seed: 1");
+  write("eval/final/summary.json", "{\"budgets\": [{\"budget\": 64}], \"benchmarks\": []}");
+  EXPECT_THAT(error(run_.string()), ::testing::AllOf(HasSubstr("summary.json"), HasSubstr("\"accuracy\"")));
+  write("eval/final/summary.json", "{\"budgets\": {}}");
+  EXPECT_THAT(error(run_.string()), HasSubstr("not a list"));
+  write("eval/final/summary.json", "[]");
+  EXPECT_THAT(error(run_.string()), HasSubstr("summary.json"));
+  std::filesystem::remove_all(run_ / "eval");
+  write("metrics.jsonl", "{\"kind\": \"iteration\", \"iteration\": \"x\"}\n");
+  EXPECT_THAT(error(run_.string()), HasSubstr("metrics.jsonl:1"));
+  std::filesystem::remove(run_ / "metrics.jsonl");
+  write("diagnostics.json", "{\"initial_prefixes\": {\"kl\": 1, \"less_likely\": 0, \"cumulative\": [[1]]}}");
+  EXPECT_THAT(error(run_.string()), HasSubstr("[change, share]"));
+}
+
+TEST_F(RunDirectory, AliasesCannotBlowUpAConfig) {
+  std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, {k: v}]\n";
+  for (int i = 1; i < 12; ++i) {
+    const std::string before = "*a" + std::to_string(i - 1);
+    bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + before;
+    for (int j = 0; j < 9; ++j) bomb += ", " + before;
+    bomb += "]\n";
+  }
+  write("config.yaml", bomb);
+  EXPECT_LE(read_run(run_.string()).config.size(), 4000u);
+}
+
+}  // namespace
+}  // namespace ropd::report
