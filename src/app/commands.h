@@ -18,5 +18,6 @@ void add_inspect(CLI::App& app);
 void add_report(CLI::App& app);
 void add_data(CLI::App& app);
 void add_compare(CLI::App& app);
+void add_tokenize(CLI::App& app);
 
 }  // namespace ropd::app

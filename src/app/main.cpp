@@ -37,6 +37,7 @@ void add_commands(CLI::App& app) {
   add_completion(app);
   add_config_reference(app);
   add_data(app);
+  add_tokenize(app);
   add_compare(app);
 }
 
