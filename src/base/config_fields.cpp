@@ -54,7 +54,8 @@ class Converter {
     if (config_detail::find_entry(out, name)) fail(place_of(key), ": the key '", name, "' occurs twice");
     ConfigNode child = convert(value, depth + 1);
     child.where = place_of(key);
-    out.entries.emplace_back(name, std::move(child));
+    child.name = name;
+    out.items.push_back(std::move(child));
   }
 };
 
@@ -81,18 +82,17 @@ ConfigNode& child_of(ConfigNode& node, const std::string& name, const std::strin
     }
     return node.items[index];
   }
-  if (node.kind != Kind::map) node = {.kind = Kind::map, .where = where};
-  for (auto& [key, child] : node.entries) {
-    if (key == name) return child;
+  if (node.kind != Kind::map) node = {.kind = Kind::map, .name = node.name, .where = where};
+  for (auto& child : node.items) {
+    if (child.name == name) return child;
   }
-  node.entries.emplace_back(name, ConfigNode{.where = where});
-  return node.entries.back().second;
+  node.items.push_back({.name = name, .where = where});
+  return node.items.back();
 }
 
 void set_where(ConfigNode& node, const std::string& where) {  // bounded by kMaxDepth
   node.where = where;
   for (auto& item : node.items) set_where(item, where);
-  for (auto& [name, child] : node.entries) set_where(child, where);
 }
 
 void apply_override(ConfigNode& root, const std::string& text) {
@@ -111,6 +111,7 @@ void apply_override(ConfigNode& root, const std::string& text) {
     begin = end + 1;
   }
   set_where(value, where);
+  value.name = node->name;
   *node = std::move(value);
 }
 
@@ -203,8 +204,8 @@ void refuse(const ConfigNode& node, const Place& place, std::string_view expecte
        expected);
 }
 
-void refuse_key(const ConfigNode& child, const std::string& name, const Place& place,
-                const std::vector<std::string>& known) {
+void refuse_key(const ConfigNode& child, const Place& place, const std::vector<std::string>& known) {
+  const std::string& name = child.name;
   std::string nearest = nearest_name(name, known);
   if (!nearest.empty()) {
     nearest = place.child(nearest).key;
@@ -227,15 +228,16 @@ void expect_kind(const ConfigNode& node, const Place& place, Kind kind) {
 }
 
 const ConfigNode* find_entry(const ConfigNode& node, std::string_view name) {
-  for (const auto& [key, child] : node.entries) {
-    if (key == name) return &child;
+  if (node.kind != Kind::map) return nullptr;
+  for (const auto& child : node.items) {
+    if (child.name == name) return &child;
   }
   return nullptr;
 }
 
 void refuse_unknown(const ConfigNode& node, const Place& place, const std::vector<std::string>& known) {
-  for (const auto& [key, child] : node.entries) {
-    if (std::find(known.begin(), known.end(), key) == known.end()) refuse_key(child, key, place, known);
+  for (const auto& child : node.items) {
+    if (std::find(known.begin(), known.end(), child.name) == known.end()) refuse_key(child, place, known);
   }
 }
 
@@ -370,8 +372,8 @@ std::string write_value(const ConfigNode& node) {
       for (const auto& item : node.items) inside += (inside.empty() ? "" : ", ") + write_value(item);
       return "[" + inside + "]";
     case Kind::map:
-      for (const auto& [name, child] : node.entries) {
-        inside += (inside.empty() ? "" : ", ") + name + ": " + write_value(child);
+      for (const auto& child : node.items) {
+        inside += (inside.empty() ? "" : ", ") + child.name + ": " + write_value(child);
       }
       return "{" + inside + "}";
   }
@@ -385,9 +387,9 @@ bool holds_maps(const ConfigNode& node) {
 }
 
 void write_map(std::string& out, const ConfigNode& node, const std::string& indent, bool with_comments) {
-  for (const auto& [name, child] : node.entries) {
-    std::string line = indent + name + ":";
-    const bool is_block = (child.kind == Kind::map && !child.entries.empty()) || holds_maps(child);
+  for (const auto& child : node.items) {
+    std::string line = indent + child.name + ":";
+    const bool is_block = (child.kind == Kind::map && !child.items.empty()) || holds_maps(child);
     if (!is_block) line += " " + write_value(child);
     if (with_comments && !child.comment.empty()) {
       line.resize(std::max<size_t>(line.size() + 2, 36), ' ');

@@ -51,6 +51,8 @@ struct EnumName {
   E value;
   std::string_view name;
 };
+template <class E>
+EnumName(E, std::string_view) -> EnumName<E>;
 
 template <class T>
 concept NamedEnum = std::is_enum_v<T> && requires(T value) {
@@ -80,10 +82,10 @@ struct ConfigNode {
   Kind kind = Kind::null;
   std::string scalar;
   bool is_quoted = false;
-  std::vector<ConfigNode> items;
-  std::vector<std::pair<std::string, ConfigNode>> entries;
-  std::string where;    // run.yaml:12, or the override
-  std::string comment;  // for writing
+  std::vector<ConfigNode> items;  // of a list or a map
+  std::string name;               // of an item of a map
+  std::string where;              // run.yaml:12, or the override
+  std::string comment;            // for writing
 };
 
 // Reads text; `where` names it in errors. At most 1 MB, 32 levels and 100,000 nodes.
@@ -115,7 +117,7 @@ struct Place {
 };
 
 [[noreturn]] void refuse(const ConfigNode& node, const Place& place, std::string_view expected);
-[[noreturn]] void refuse_key(const ConfigNode& child, const std::string& name, const Place& place,
+[[noreturn]] void refuse_key(const ConfigNode& child, const Place& place,
                              const std::vector<std::string>& known);
 bool is_auto(const ConfigNode& node);
 void expect_kind(const ConfigNode& node, const Place& place, ConfigNode::Kind kind);
@@ -269,8 +271,9 @@ ConfigNode to_node(const T& value) {
   ConfigNode node{.kind = ConfigNode::Kind::map};
   T copy = value;  // fields() serves reading too, so it needs a mutable object
   copy.fields([&](std::string_view name, auto& member, std::string_view help, Range = {}) {
-    node.entries.emplace_back(name, to_node(std::as_const(member)));
-    node.entries.back().second.comment = help;
+    node.items.push_back(to_node(std::as_const(member)));
+    node.items.back().name = name;
+    node.items.back().comment = help;
   });
   return node;
 }
