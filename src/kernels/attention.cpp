@@ -93,12 +93,6 @@ namespace ropd::kernels::HWY_NAMESPACE {
   store(sum_lanes + first + second, sums);
 }
 
-template <class Element>
-HWY_INLINE void prefetch(const Element* p, int64_t count) {
-  for (int64_t i = 0; i < count; i += 64 / static_cast<int64_t>(sizeof(Element)))
-    __builtin_prefetch(p + i, 0, 2);
-}
-
 // A block of a page widened to f32, the rows of V padded with zeros.
 template <class Element>
 void stage_block(float* keys, float* values, const Element* block_keys, const Element* block_values,
@@ -138,9 +132,9 @@ void attend(const ForwardTask& task, float* scratch) {
 
   // Widening a bf16 block pays when many rows use it.
   const bool is_staged = cache.value_stride % kLanes != 0 || (sizeof(Element) == 2 && rows > 8);
-  // A decoding step is bound by memory; blocks of scattered pages are too short for the processor to guess
-  // what comes next.
-  const bool is_read_once = rows <= 16;
+  // A decoding step is bound by memory, and blocks of scattered pages are too short for the processor to
+  // guess what comes next.
+  const bool is_read_once = !is_staged && rows <= 16;
   const int64_t last_position = task.first_position + task.num_tokens - 1;
   const int64_t block_elements = kKeyBlock * (width + cache.value_stride);
   const auto block_at = [&](int64_t position) {
@@ -151,8 +145,8 @@ void attend(const ForwardTask& task, float* scratch) {
   for (int64_t begin = 0; begin <= last_position; begin += kKeyBlock) {
     const Element* const block_keys = block_at(begin);
     const Element* const block_values = block_keys + width * kKeyBlock;
-    if (is_read_once && begin + kKeyBlock <= last_position)
-      prefetch(block_at(begin + kKeyBlock), block_elements);
+    const bool is_fetching = is_read_once && begin + kKeyBlock <= last_position;
+    const FetchAhead next_block{is_fetching ? block_at(begin + kKeyBlock) - block_keys : 0};
     const int64_t first_row = std::max<int64_t>(0, begin - task.first_position) * group;
     const int64_t live = rows - first_row, keys = std::min(kKeyBlock, last_position - begin + 1);
     const StridedRows query_rows{q + first_row * width, width, 1};
@@ -162,6 +156,9 @@ void attend(const ForwardTask& task, float* scratch) {
       stage_block(scratch + at.keys, scratch + at.values, block_keys, block_values, width);
       product(live_scores, kKeyBlock, query_rows, scratch + at.keys, kKeyBlock, live, kKeyBlock, width,
               false);
+    } else if (is_fetching) {
+      product(live_scores, kKeyBlock, query_rows, block_keys, kKeyBlock, live, kKeyBlock, width, false,
+              next_block);
     } else {
       product(live_scores, kKeyBlock, query_rows, block_keys, kKeyBlock, live, kKeyBlock, width, false);
     }
@@ -171,6 +168,9 @@ void attend(const ForwardTask& task, float* scratch) {
     const StridedRows weights{live_scores, kKeyBlock, 1};
     if (is_staged)
       product(live_outputs, padded, weights, scratch + at.values, padded, live, padded, keys, true);
+    else if (is_fetching)
+      product(live_outputs, padded, weights, block_values, cache.value_stride, live, padded, keys, true,
+              next_block);
     else
       product(live_outputs, padded, weights, block_values, cache.value_stride, live, padded, keys, true);
   }

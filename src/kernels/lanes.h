@@ -35,7 +35,7 @@ struct Lanes {
 template <class Operation>
 HWY_INLINE Lanes each_part(Operation operation) {
   Lanes result;
-#pragma GCC unroll 16
+#pragma GCC unroll 4
   for (int64_t i = 0; i < kParts; ++i) result.part[i] = operation(i);
   return result;
 }
@@ -47,7 +47,7 @@ HWY_INLINE Lanes load(const float* p) {
   return each_part([=](int64_t i) HWY_ATTR { return hn::LoadU(FloatTag(), p + i * kWidth); });
 }
 HWY_INLINE void store(const Lanes& x, float* p) {
-#pragma GCC unroll 16
+#pragma GCC unroll 4
   for (int64_t i = 0; i < kParts; ++i) hn::StoreU(x.part[i], FloatTag(), p + i * kWidth);
 }
 HWY_INLINE Lanes operator+(const Lanes& a, const Lanes& b) {
@@ -70,7 +70,7 @@ HWY_INLINE Lanes max(const Lanes& a, const Lanes& b) {
 }
 HWY_INLINE bool any_greater(const Lanes& a, const Lanes& b) {
   bool any = false;
-#pragma GCC unroll 16
+#pragma GCC unroll 4
   for (int64_t i = 0; i < kParts; ++i) any |= !hn::AllFalse(FloatTag(), hn::Gt(a.part[i], b.part[i]));
   return any;
 }
@@ -134,7 +134,7 @@ HWY_INLINE float sum(const Lanes& x) {
 }
 HWY_INLINE float maximum(const Lanes& x) {
   FloatVector all = x.part[0];
-#pragma GCC unroll 16
+#pragma GCC unroll 4
   for (int64_t i = 1; i < kParts; ++i) all = hn::Max(all, x.part[i]);
   return hn::GetLane(hn::MaxOfLanes(FloatTag(), all));
 }

@@ -9,6 +9,8 @@
 #define ROPD_KERNELS_TILE_PRODUCT_H
 #endif
 
+#include <type_traits>
+
 #include "kernels/lanes.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -27,10 +29,18 @@ HWY_INLINE FloatVector load_widened(const Bf16* p) {
   return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(hn::PromoteTo(whole, hn::LoadU(half, p))));
 }
 
+// B that is read once, from memory: for everything read the same place `distance` elements further on is
+// fetched into the cache. Spread over the arithmetic like this the requests never queue up in front of the
+// loads.
+struct FetchAhead {
+  int64_t distance = 0;
+};
+struct NoFetch {};
+
 // kRows x kVectors accumulators live in registers.
-template <int kRows, int kVectors, class Element>
+template <int kRows, int kVectors, class Element, class Fetch>
 HWY_INLINE void product_tile(float* c, int64_t c_stride, const StridedRows& a, const Element* b,
-                             int64_t b_stride, int64_t depth, bool add) {
+                             int64_t b_stride, int64_t depth, bool add, Fetch fetch) {
   const FloatTag tag;
   FloatVector sums[kRows][kVectors];
 #pragma GCC unroll 16
@@ -43,6 +53,11 @@ HWY_INLINE void product_tile(float* c, int64_t c_stride, const StridedRows& a, c
     FloatVector columns[kVectors];
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) columns[v] = load_widened(b + v * kWidth);
+    if constexpr (std::is_same_v<Fetch, FetchAhead>) {
+      constexpr int64_t kLine = 64 / sizeof(Element);
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < kVectors * kWidth; i += kLine) __builtin_prefetch(b + fetch.distance + i, 0, 3);
+    }
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       const FloatVector value = hn::Set(tag, a_data[r * a.row_stride]);
@@ -59,35 +74,42 @@ HWY_INLINE void product_tile(float* c, int64_t c_stride, const StridedRows& a, c
 }
 
 // All rows against kVectors vectors of columns, kRows at a time.
-template <int kRows, int kVectors, class Element>
+template <int kRows, int kVectors, class Element, class Fetch>
 void product_columns(float* c, int64_t c_stride, StridedRows a, const Element* b, int64_t b_stride,
-                     int64_t rows, int64_t depth, bool add) {
+                     int64_t rows, int64_t depth, bool add, Fetch fetch) {
   for (; rows >= kRows; rows -= kRows) {
-    product_tile<kRows, kVectors>(c, c_stride, a, b, b_stride, depth, add);
+    product_tile<kRows, kVectors>(c, c_stride, a, b, b_stride, depth, add, fetch);
     c += kRows * c_stride;
     a.data += kRows * a.row_stride;
   }
   if constexpr (kRows > 1) {
     if (rows > 0)
-      product_columns<(kRows > 4 ? 4 : kRows / 2), kVectors>(c, c_stride, a, b, b_stride, rows, depth, add);
+      product_columns<(kRows > 4 ? 4 : kRows / 2), kVectors>(c, c_stride, a, b, b_stride, rows, depth, add,
+                                                             fetch);
   }
 }
 
 // columns is a multiple of 16.
-template <class Element>
+template <class Element, class Fetch = NoFetch>
 void product(float* c, int64_t c_stride, const StridedRows& a, const Element* b, int64_t b_stride,
-             int64_t rows, int64_t columns, int64_t depth, bool add) {
+             int64_t rows, int64_t columns, int64_t depth, bool add, Fetch fetch = {}) {
   // Few rows need more columns side by side to keep both multiply-add units busy: two groups of 16 lanes at a
-  // time. With many rows that pays only where 32 registers exist.
+  // time. With many rows that pays only where 32 registers exist. The rows of a tile are as many as the
+  // registers hold (and one where there are no vectors).
   constexpr int64_t kFew = 3;
   constexpr bool kManyRegisters = kWidth == kLanes;
+  constexpr int kRows = kWidth >= 8   ? 6
+                        : kWidth >= 4 ? 3
+                                      : 1,
+                kWideRows = kManyRegisters ? 6
+                            : kWidth >= 8  ? 2
+                                           : 1;
   int64_t n = 0;
   if (kManyRegisters || rows <= kFew)
     for (; n + 2 * kLanes <= columns; n += 2 * kLanes)
-      product_columns<(kManyRegisters ? 6 : 2), 2 * kParts>(c + n, c_stride, a, b + n, b_stride, rows, depth,
-                                                            add);
+      product_columns<kWideRows, 2 * kParts>(c + n, c_stride, a, b + n, b_stride, rows, depth, add, fetch);
   for (; n < columns; n += kLanes)
-    product_columns<6, kParts>(c + n, c_stride, a, b + n, b_stride, rows, depth, add);
+    product_columns<kRows, kParts>(c + n, c_stride, a, b + n, b_stride, rows, depth, add, fetch);
 }
 
 }  // namespace ropd::kernels::HWY_NAMESPACE
