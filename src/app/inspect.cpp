@@ -1,16 +1,22 @@
-// ropd inspect DIR: what a folder holds. Each kind of folder has one recogniser in the list below; the first
-// that recognises the folder describes it as an ordered JSON object, which is printed as it is (--json) or as
-// lines for people.
+// ropd inspect DIR: what a folder (or bank file) holds. Each kind of folder has one recogniser in the list
+// below; the first that recognises the folder describes it as an ordered JSON object, which is printed as it
+// is (--json) or as lines for people.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "app/commands.h"
+#include "base/config_fields.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/progress.h"
+#include "io/checkpoint.h"
+#include "io/metrics_file.h"
 #include "io/model_directory.h"
+#include "io/rollout_file.h"
 
 namespace ropd::app {
 namespace {
@@ -111,9 +117,108 @@ Description describe_model(const Path& path) {
   return description;
 }
 
-// Further kinds (bank, checkpoint, run) are further rows; the more special first.
+uint64_t bytes_below(const Path& directory) {
+  uint64_t bytes = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
+    if (entry.is_regular_file()) bytes += entry.file_size();
+  }
+  return bytes;
+}
+
+bool is_checkpoint(const Path& path) { return std::filesystem::exists(path / "MANIFEST.json"); }
+
+Description describe_checkpoint(const Path& path) {
+  Description description = {{"step", io::verify_checkpoint(path)},
+                             {"manifest", "every file has the size and SHA-256 it names"},
+                             {"total_bytes", bytes_below(path)}};
+  if (is_model(path / "model")) description["model"] = describe_model(path / "model");
+  return description;
+}
+
+bool is_bank(const Path& path) { return path.extension() == ".jsonl"; }
+
+Description describe_bank(const Path& path) {
+  const auto rollouts = io::read_rollouts(path);
+  std::set<std::string> queries;
+  std::set<uint64_t> policy_steps, seeds;
+  uint64_t tokens = 0, longest = 0, cut = 0;
+  for (const auto& rollout : rollouts) {
+    queries.insert(rollout.query_id);
+    policy_steps.insert(rollout.policy_step);
+    seeds.insert(rollout.seed);
+    tokens += rollout.response_ids.size();
+    longest = std::max<uint64_t>(longest, rollout.response_ids.size());
+    cut += rollout.finish == Finish::length;
+  }
+  const auto count = static_cast<double>(rollouts.size());
+  Description description = {
+      {"responses", rollouts.size()},       {"queries", queries.size()},
+      {"response_tokens", tokens},          {"mean_response_tokens", static_cast<double>(tokens) / count},
+      {"longest_response_tokens", longest}, {"cut_share", static_cast<double>(cut) / count},
+      {"policy_steps", policy_steps},       {"seeds", seeds}};
+  if (const auto meta = io::read_bank_meta(path)) {
+    description["made_by"] = {{"model", meta->model},
+                              {"fingerprint", meta->model_fingerprint},
+                              {"temperature", meta->temperature},
+                              {"top_p", meta->top_p},
+                              {"max_response_tokens", meta->max_response_tokens},
+                              {"precision", meta->precision}};
+  }
+  return description;
+}
+
+std::vector<std::string> names_in(const Path& directory, std::string_view extension) {
+  std::vector<std::string> names;
+  if (!std::filesystem::is_directory(directory)) return names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    if (entry.path().extension() == extension) names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool is_run(const Path& path) {
+  return std::filesystem::exists(path / "config.yaml") && std::filesystem::exists(path / "environment.json");
+}
+
+Description describe_run(const Path& path) {
+  const Json environment =
+      parse_json(read_file(path / "environment.json"), (path / "environment.json").string());
+  const ConfigNode config =
+      parse_yaml(read_file(path / "config.yaml", 1 << 20), (path / "config.yaml").string());
+  Description description = Description::object();
+  for (const char* key : {"student", "teacher", "seed"}) {
+    if (const ConfigNode* value = config_detail::find_entry(config, key)) description[key] = value->scalar;
+  }
+  for (const char* key : {"started", "git_revision", "cpu", "threads"}) {
+    if (environment.contains(key)) description[key] = environment[key];
+  }
+  uint64_t num_iterations = 0, num_steps = 0;
+  if (std::filesystem::exists(path / "metrics.jsonl")) {
+    const auto metrics = io::read_metrics(path / "metrics.jsonl");
+    num_iterations = metrics.iterations.size();
+    num_steps = metrics.open_steps.size();
+    for (const auto& iteration : metrics.iterations) num_steps += iteration.steps.size();
+  }
+  description["iterations"] = num_iterations;
+  description["steps"] = num_steps;
+  Description checkpoints = Description::array();
+  for (const auto& checkpoint : io::list_checkpoints(path / "checkpoints"))
+    checkpoints.push_back(checkpoint.step);
+  description["checkpoints_at_step"] = checkpoints;
+  description["banks"] = names_in(path / "banks", ".jsonl");
+  description["rollouts"] = names_in(path / "rollouts", ".jsonl").size();
+  description["evaluations"] = names_in(path / "eval", "");
+  description["total_bytes"] = bytes_below(path);
+  return description;
+}
+
+// The more special first: a checkpoint holds a model, a run holds checkpoints.
 constexpr Recogniser kRecognisers[] = {
+    {"checkpoint", is_checkpoint, describe_checkpoint},
+    {"run", is_run, describe_run},
     {"model", is_model, describe_model},
+    {"bank", is_bank, describe_bank},
 };
 
 std::string value_text(const std::string& key, const Description& value) {
@@ -155,7 +260,8 @@ void inspect(const Path& path, bool as_json) {
   for (const auto& recogniser : kRecognisers)
     kinds += (kinds.empty() ? "" : ", ") + std::string(recogniser.kind);
   fail(path.string(), ": not recognised, expected one of: ", kinds,
-       " (a model directory holds a config.json)");
+       " (a model directory holds a config.json, a run config.yaml and environment.json, a checkpoint "
+       "MANIFEST.json)");
 }
 
 }  // namespace
@@ -163,8 +269,9 @@ void inspect(const Path& path, bool as_json) {
 void add_inspect(CLI::App& app) {
   auto* command = app.add_subcommand("inspect", "what a model, bank, checkpoint or run holds");
   auto path = std::make_shared<std::string>();
-  command->add_option("DIR", *path, "folder to look at")->required();
-  command->footer("Example:\n  ropd inspect models/Qwen3-0.6B\n  ropd inspect models/Qwen3-0.6B --json");
+  command->add_option("DIR", *path, "folder, or the .jsonl file of a bank")->required();
+  command->footer(
+      "Example:\n  ropd inspect models/Qwen3-0.6B\n  ropd inspect runs/first/banks/initial.jsonl --json");
   command->callback([path, command] { inspect(*path, wants_json(*command)); });
 }
 

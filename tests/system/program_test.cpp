@@ -8,6 +8,9 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "io/checkpoint.h"
+#include "io/rollout_file.h"
+#include "io/run_directory.h"
 #include "support/model_files.h"
 #include "support/test_data.h"
 
@@ -122,6 +125,42 @@ TEST(Inspect, ShowsTokenizerAndTemplate) {
   EXPECT_EQ(json["tokenizer"]["added_tokens"], 26);
   const Json config = parse_json(read_file(directory / "m/tokenizer_config.json"), "config");
   EXPECT_EQ(json["chat_template"]["sha256"], sha256(config["chat_template"].get<std::string>()));
+}
+
+TEST(Inspect, ShowsABankACheckpointAndARun) {
+  const test::TemporaryDirectory directory;
+  const auto inspected = [&](const Path& path) {
+    const auto outcome = run_ropd("inspect --json " + path.string());
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return parse_json(outcome.out, "stdout");
+  };
+  auto run = io::RunDirectory::create(directory / "run", "student: a\nteacher: b\n",
+                                      io::describe_environment("test"));
+  std::filesystem::create_directories(run.initial_bank().parent_path());
+  io::write_rollouts(run.initial_bank(),
+                     std::vector<Rollout>{
+                         {.query_id = "q", .prompt_ids = {1}, .response_ids = {3, 2}, .finish = Finish::eos},
+                         {.query_id = "q", .sample = 1, .prompt_ids = {1}, .response_ids = {4, 5, 6, 7}}});
+  const Path checkpoint = io::CheckpointStore(run.checkpoints()).save(4, {}, [](const Path& folder) {
+    test::write_tiny_model(folder / "model", test::tiny_config("Qwen3ForCausalLM"));
+  });
+  const Json bank = inspected(run.initial_bank());
+  EXPECT_EQ(bank["kind"], "bank");
+  EXPECT_EQ(bank["responses"], 2);
+  EXPECT_EQ(bank["queries"], 1);
+  EXPECT_EQ(bank["mean_response_tokens"], 3.0);
+  EXPECT_EQ(bank["cut_share"], 0.5);
+  const Json saved = inspected(checkpoint);
+  EXPECT_EQ(saved["kind"], "checkpoint");
+  EXPECT_EQ(saved["step"], 4);
+  EXPECT_EQ(saved["model"]["architecture"], "Qwen3ForCausalLM");
+  const Json whole = inspected(run.path());
+  EXPECT_EQ(whole["kind"], "run");
+  EXPECT_EQ(whole["student"], "a");
+  EXPECT_EQ(whole["checkpoints_at_step"], Json::array({4}));
+  EXPECT_EQ(whole["banks"], Json::array({"initial.jsonl"}));
+  write_file_atomically(checkpoint / "model/config.json", "{}");
+  EXPECT_EQ(run_ropd("inspect " + checkpoint.string()).exit_code, 1);  // no longer what its manifest says
 }
 
 TEST(Completion, BashScriptCompletesCommandsAndOptions) {
