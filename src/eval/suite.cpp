@@ -138,7 +138,8 @@ Suite load_suite(const std::string& name_or_file, const Path& data_directory) {
   const auto config =
       built_in ? parse_config<SuiteConfig>(*built_in, name_or_file) : load_config<SuiteConfig>(name_or_file);
   Suite suite;
-  suite.name = config.name.empty() ? Path(name_or_file).stem().string() : config.name;
+  if (config.name.empty()) config.name = Path(name_or_file).stem().string();
+  suite.name = config.name;
   for (const auto& benchmark : config.benchmarks)
     suite.benchmarks.push_back(load_benchmark(benchmark, config, data_directory));
   suite.fingerprint = fingerprint_of(suite);
