@@ -67,10 +67,9 @@ SchedulerConfig Engine::scheduler_config() const {
 }
 
 // As many pages as the budget holds, but no more than the requests can ever use at a time.
-int64_t Engine::choose_num_pages(std::span<const Request> requests) const {
+Engine::PageBudget Engine::choose_pages(std::span<const Request> requests) const {
   const uint64_t page_bytes = model::KvCache::page_bytes(model_config(), precision(), config_.page_tokens);
-  uint64_t budget = config_.memory_bytes;
-  if (budget == 0) budget = usable_bytes(read_memory_info());
+  const uint64_t budget = config_.memory_bytes > 0 ? config_.memory_bytes : usable_bytes(read_memory_info());
   const int64_t affordable =
       static_cast<int64_t>(std::min<uint64_t>(budget / page_bytes, std::numeric_limits<int32_t>::max()));
   int64_t useful = 0, longest = 0;
@@ -78,31 +77,40 @@ int64_t Engine::choose_num_pages(std::span<const Request> requests) const {
     const int64_t tokens = longest_cached(static_cast<int64_t>(request.prompt->size()), scheduler_config());
     const int64_t pages = (tokens + config_.page_tokens - 1) / config_.page_tokens;
     longest = std::max(longest, pages);
-    // Of its own, a copy of the prompt's last page, and one to spare (Scheduler::make_room).
+    // Its own, a copy of the prompt's last page, and one to spare (Scheduler::make_room).
     if (useful < affordable) useful += pages + 2;
   }
   if (affordable < longest)
     fail("rollout memory: ", format_bytes(static_cast<double>(budget)),
          config_.memory_bytes == 0 ? " free after the reserve" : " given", ", one response of up to ",
          longest * config_.page_tokens, " tokens needs ",
-         format_bytes(static_cast<double>(longest) * page_bytes),
+         format_bytes(static_cast<double>(static_cast<uint64_t>(longest) * page_bytes)),
          " (raise memory_gb or lower the limit on response tokens)");
-  const int64_t chosen = std::min(affordable, std::max(useful, longest));
-  log_info("rollout memory: ", format_bytes(static_cast<double>(budget)),
-           config_.memory_bytes == 0 ? " free" : " given", ", keys and values take up to ",
-           format_bytes(static_cast<double>(chosen) * page_bytes), " (",
-           format_count(static_cast<double>(chosen * config_.page_tokens)), " tokens)");
-  return chosen;
+  return {std::min(affordable, std::max(useful, longest)), budget};
+}
+
+void Engine::check(std::span<const Request> requests) const {
+  const std::vector<Token>* last_prompt = nullptr;
+  for (const Request& request : requests) {
+    if (!request.prompt || request.prompt.get() != last_prompt) check_request(request, model_config());
+    last_prompt = request.prompt.get();
+  }
+  choose_pages(requests);
 }
 
 RunSummary Engine::run(std::span<const Request> requests, const RunHooks& hooks) {
   RunSummary summary;
   if (requests.empty()) return summary;
-  for (const Request& request : requests) check_request(request, model_config());
+  check(requests);
   const auto begin = std::chrono::steady_clock::now();
-  model::KvCache cache(model_config(), precision(), choose_num_pages(requests), config_.page_tokens);
-  summary.cache_bytes = static_cast<uint64_t>(cache.num_pages()) *
+  const auto [num_pages, budget_bytes] = choose_pages(requests);
+  summary.cache_bytes = static_cast<uint64_t>(num_pages) *
                         model::KvCache::page_bytes(model_config(), precision(), config_.page_tokens);
+  log_info("rollout memory: ", format_bytes(static_cast<double>(budget_bytes)),
+           config_.memory_bytes == 0 ? " free" : " given", ", keys and values take up to ",
+           format_bytes(static_cast<double>(summary.cache_bytes)), " (",
+           format_count(static_cast<double>(num_pages * config_.page_tokens)), " tokens)");
+  model::KvCache cache(model_config(), precision(), num_pages, config_.page_tokens);
   Scheduler scheduler(cache, requests, scheduler_config());
   while (!scheduler.is_done()) {
     summary.was_stopped = stop_requested();

@@ -62,8 +62,9 @@ class Engine {
          uint64_t policy_step = 0);
   // Weights of the same shape after an optimization step; every rollout from now on carries policy_step.
   void replace_weights(const model::Weights& weights, uint64_t policy_step);
-  // Refuses requests that cannot run (empty prompt, foreign ids, no room in context or memory) before
-  // anything is sampled; polls stop_requested() between steps.
+  // Refuses requests that cannot run: empty prompt, foreign ids, no room in context or memory.
+  void check(std::span<const Request> requests) const;
+  // Checks all requests before anything is sampled; polls stop_requested() between steps.
   RunSummary run(std::span<const Request> requests, const RunHooks& hooks);
 
   const EngineConfig& config() const { return config_; }
@@ -76,7 +77,11 @@ class Engine {
   model::Decoder decoder_;
   uint64_t policy_step_;
   SchedulerConfig scheduler_config() const;
-  int64_t choose_num_pages(std::span<const Request> requests) const;
+  struct PageBudget {
+    int64_t num_pages = 0;
+    uint64_t budget_bytes = 0;
+  };
+  PageBudget choose_pages(std::span<const Request> requests) const;
   void run_step(RunSummary& summary, model::KvCache& cache, Scheduler& scheduler,
                 std::span<const Request> requests, const RunHooks& hooks);
   void append(RunSummary& summary, Sequence& sequence, const Draw& drawn, const Request& request,
