@@ -139,7 +139,7 @@ void CheckpointStore::remove_checkpoint(const Path& path) {
   check(error, path, "remove the old checkpoint");
 }
 
-Path CheckpointStore::save(uint64_t step, uint64_t keep,
+Path CheckpointStore::save(uint64_t step, const Retention& retention,
                            const std::function<void(const Path& folder)>& fill) {
   remove_leftovers();
   const Path path = directory_ / step_name(step);
@@ -154,10 +154,13 @@ Path CheckpointStore::save(uint64_t step, uint64_t keep,
   sync_directory(directory_);
   write_file_atomically(directory_ / "LATEST", step_name(step) + "\n");
   remove_leftovers();
-  if (keep == 0) return path;
+  if (retention.keep == 0) return path;
   auto entries = list_checkpoints(directory_);
   std::erase_if(entries, [&](const CheckpointEntry& entry) { return entry.step > step; });
-  for (size_t i = 0; i + keep < entries.size(); ++i) remove_checkpoint(entries[i].path);
+  const auto& wanted = retention.keep_steps;
+  for (size_t i = 0; i + retention.keep < entries.size(); ++i)
+    if (std::find(wanted.begin(), wanted.end(), entries[i].step) == wanted.end())
+      remove_checkpoint(entries[i].path);
   return path;
 }
 

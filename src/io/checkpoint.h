@@ -19,6 +19,12 @@ struct CheckpointEntry {
   Path path;
 };
 
+// Which checkpoints remain after a save.
+struct Retention {
+  uint64_t keep = 3;                 // the newest so many; 0 = all
+  std::vector<uint64_t> keep_steps;  // and these, whatever their age
+};
+
 // Hashes every file of a checkpoint and compares with its manifest. Fails naming the first file that is
 // absent, has another size or other content; a damaged manifest is found as well. Returns the step.
 uint64_t verify_checkpoint(const Path& checkpoint);
@@ -38,7 +44,7 @@ class CheckpointStore {
   // fill writes the content into the folder it is given. When it or the disk fails, the previous checkpoints
   // are untouched. Afterwards only the newest `keep` up to this step remain; 0 keeps all. A checkpoint of the
   // same step is replaced.
-  Path save(uint64_t step, uint64_t keep, const std::function<void(const Path& folder)>& fill);
+  Path save(uint64_t step, const Retention& retention, const std::function<void(const Path& folder)>& fill);
 
   const Path& directory() const { return directory_; }
 

@@ -99,7 +99,7 @@ void flip_byte(const Path& path, size_t index) {
 TEST(CheckpointStore, SavesVerifiesAndPointsToTheNewest) {
   test::TemporaryDirectory directory;
   CheckpointStore store(directory / "checkpoints");
-  const Path path = store.save(4, 3, content("four"));
+  const Path path = store.save(4, {.keep = 3}, content("four"));
   EXPECT_EQ(path.filename(), "step-00004");
   EXPECT_EQ(verify_checkpoint(path), 4u);
   EXPECT_TRUE(holds(path, "four"));
@@ -110,17 +110,25 @@ TEST(CheckpointStore, SavesVerifiesAndPointsToTheNewest) {
 TEST(CheckpointStore, KeepsTheNewestAndRemovesOlderOnes) {
   test::TemporaryDirectory directory;
   CheckpointStore store(directory.path());
-  for (uint64_t step : {4u, 8u, 12u, 16u}) store.save(step, 2, content(std::to_string(step)));
+  for (uint64_t step : {4u, 8u, 12u, 16u}) store.save(step, {.keep = 2}, content(std::to_string(step)));
   EXPECT_EQ(steps_in(directory.path()), (std::vector<uint64_t>{12, 16}));
-  store.save(20, 0, content("20"));
+  store.save(20, {.keep = 0}, content("20"));
   EXPECT_EQ(steps_in(directory.path()), (std::vector<uint64_t>{12, 16, 20}));
+}
+
+TEST(CheckpointStore, NeverRemovesTheStepsToKeep) {
+  test::TemporaryDirectory directory;
+  CheckpointStore store(directory.path());
+  for (uint64_t step : {4u, 8u, 12u, 16u})
+    store.save(step, {.keep = 1, .keep_steps = {8}}, content(std::to_string(step)));
+  EXPECT_EQ(steps_in(directory.path()), (std::vector<uint64_t>{8, 16}));
 }
 
 TEST(CheckpointStore, AFailedFillLeavesThePreviousCheckpointAlone) {
   test::TemporaryDirectory directory;
   CheckpointStore store(directory.path());
-  store.save(4, 1, content("four"));
-  EXPECT_THROW(store.save(8, 1,
+  store.save(4, {.keep = 1}, content("four"));
+  EXPECT_THROW(store.save(8, {.keep = 1},
                           [](const Path& folder) {
                             write_file_atomically(folder / "half", "x");
                             fail("disk full");
@@ -134,8 +142,8 @@ TEST(CheckpointStore, AFailedFillLeavesThePreviousCheckpointAlone) {
 TEST(CheckpointStore, ReplacesACheckpointOfTheSameStep) {
   test::TemporaryDirectory directory;
   CheckpointStore store(directory.path());
-  store.save(4, 3, content("old"));
-  store.save(4, 3, content("new"));
+  store.save(4, {.keep = 3}, content("old"));
+  store.save(4, {.keep = 3}, content("new"));
   EXPECT_TRUE(holds(directory / "step-00004", "new"));
   EXPECT_EQ(error_of(directory / "step-00004"), "no error");
 }
@@ -143,7 +151,7 @@ TEST(CheckpointStore, ReplacesACheckpointOfTheSameStep) {
 TEST(VerifyCheckpoint, NamesTheFileWithAFlippedByte) {
   for (const char* name : {"model/model.safetensors", "optimizer.safetensors", "state.json"}) {
     test::TemporaryDirectory directory;
-    const Path path = CheckpointStore(directory.path()).save(4, 3, content("four"));
+    const Path path = CheckpointStore(directory.path()).save(4, {.keep = 3}, content("four"));
     flip_byte(path / name, 3);
     EXPECT_THAT(error_of(path), HasSubstr(std::string(name) + ": SHA-256 differs"));
   }
@@ -151,7 +159,7 @@ TEST(VerifyCheckpoint, NamesTheFileWithAFlippedByte) {
 
 TEST(VerifyCheckpoint, FindsEveryFlippedByteOfTheManifest) {
   test::TemporaryDirectory directory;
-  const Path path = CheckpointStore(directory.path()).save(4, 3, content("four"));
+  const Path path = CheckpointStore(directory.path()).save(4, {.keep = 3}, content("four"));
   const std::string manifest = read_file(path / "MANIFEST.json");
   for (size_t i = 0; i < manifest.size(); ++i) {
     if (manifest[i] == '\n' || manifest[i] == ' ') continue;  // white space carries nothing
@@ -164,7 +172,7 @@ TEST(VerifyCheckpoint, FindsEveryFlippedByteOfTheManifest) {
 
 TEST(VerifyCheckpoint, FindsMissingAndShortFiles) {
   test::TemporaryDirectory directory;
-  const Path path = CheckpointStore(directory.path()).save(4, 3, content("four"));
+  const Path path = CheckpointStore(directory.path()).save(4, {.keep = 3}, content("four"));
   truncate_file(path / "optimizer.safetensors", 2);
   EXPECT_THAT(error_of(path), HasSubstr("optimizer.safetensors: has 2 bytes"));
   fs::remove(path / "optimizer.safetensors");
@@ -184,8 +192,8 @@ TEST(VerifyCheckpoint, RefusesPathsThatLeaveTheCheckpoint) {
 TEST(NewestValidCheckpoint, StepsBackOverADamagedOne) {
   test::TemporaryDirectory directory;
   CheckpointStore store(directory.path());
-  store.save(4, 0, content("four"));
-  store.save(8, 0, content("eight"));
+  store.save(4, {.keep = 0}, content("four"));
+  store.save(8, {.keep = 0}, content("eight"));
   flip_byte(directory / "step-00008/state.json", 0);
   EXPECT_EQ(newest_valid_checkpoint(directory.path())->step, 4u);
   flip_byte(directory / "step-00004/state.json", 0);
@@ -198,7 +206,7 @@ bool save_and_die(const Path& directory, uint64_t step, const std::string& text,
   const pid_t child = fork();
   if (child == 0) {
     calls_until_kill = calls;
-    CheckpointStore(directory).save(step, 1, content(text));
+    CheckpointStore(directory).save(step, {.keep = 1}, content(text));
     _exit(0);
   }
   int status = 0;
@@ -211,7 +219,7 @@ void kill_everywhere(uint64_t step) {
   int old_seen = 0, new_seen = 0;
   for (long calls = 0;; ++calls) {
     test::TemporaryDirectory directory;
-    CheckpointStore(directory.path()).save(4, 1, content("old"));
+    CheckpointStore(directory.path()).save(4, {.keep = 1}, content("old"));
     const bool was_killed = save_and_die(directory.path(), step, "new", calls);
     const auto newest = newest_valid_checkpoint(directory.path());
     ASSERT_TRUE(newest.has_value()) << "killed before call " << calls;
@@ -219,7 +227,7 @@ void kill_everywhere(uint64_t step) {
     ASSERT_TRUE(is_new || (newest->step == 4 && holds(newest->path, "old"))) << calls;
     ++(is_new ? new_seen : old_seen);
     CheckpointStore store(directory.path());
-    store.save(step + 4, 1, content("after"));
+    store.save(step + 4, {.keep = 1}, content("after"));
     EXPECT_EQ(std::distance(fs::directory_iterator(directory.path()), fs::directory_iterator()), 2)
         << calls;  // it, LATEST
     if (!was_killed) {

@@ -1,0 +1,66 @@
+#include "tensor/float_storage.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+
+namespace ropd {
+namespace {
+
+float* checked(void* address, int error_number, size_t size, const std::string& where) {
+  if (address == MAP_FAILED)
+    fail(where, ": cannot map ", size * sizeof(float),
+         " bytes: ", std::generic_category().message(error_number));
+  return static_cast<float*>(address);
+}
+
+}  // namespace
+
+FloatStorage::FloatStorage(size_t size) : size_(size) {
+  if (size == 0) return;
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+  void* address = ::mmap(nullptr, size * sizeof(float), PROT_READ | PROT_WRITE, flags, -1, 0);
+  data_ = checked(address, errno, size, "memory");
+}
+
+FloatStorage::FloatStorage(size_t size, const Path& directory) : size_(size) {
+  if (size == 0) return;
+  std::string name = (directory / "scratch-XXXXXX").string();
+  const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
+  if (descriptor < 0) fail(name, ": cannot create: ", std::generic_category().message(errno));
+  ::unlink(name.c_str());
+  // Reserved now: a full disk must be an error here, not a bus error at the first touch of a page.
+  const int error_number = ::posix_fallocate(descriptor, 0, static_cast<off_t>(size * sizeof(float)));
+  if (error_number != 0) {
+    ::close(descriptor);
+    fail(directory.string(), ": cannot reserve ", size * sizeof(float),
+         " bytes for scratch: ", std::generic_category().message(error_number));
+  }
+  void* address = ::mmap(nullptr, size * sizeof(float), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  const int map_error = errno;
+  ::close(descriptor);  // the mapping keeps the file
+  data_ = checked(address, map_error, size, directory.string());
+}
+
+FloatStorage::FloatStorage(FloatStorage&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+FloatStorage& FloatStorage::operator=(FloatStorage&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+FloatStorage::~FloatStorage() {
+  if (data_) ::munmap(data_, size_ * sizeof(float));
+}
+
+}  // namespace ropd

@@ -1,0 +1,212 @@
+#include "train/train_config.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace ropd::train {
+namespace {
+
+bool has_source(const TrainConfig& config, SourceKind kind) {
+  return std::any_of(
+      config.curriculum.stages.begin(), config.curriculum.stages.end(), [&](const StageConfig& stage) {
+        return stage.source == kind || std::find(stage.of.begin(), stage.of.end(), kind) != stage.of.end();
+      });
+}
+
+bool has_trigger(const TrainConfig& config) {
+  return std::any_of(config.curriculum.stages.begin(), config.curriculum.stages.end(),
+                     [](const StageConfig& stage) { return stage.until.has_value(); });
+}
+
+Source make_source(SourceKind kind, const StageConfig& stage) {
+  Source source{.kind = kind};
+  if (kind == SourceKind::recent) source.step = stage.step.value_or(0);
+  if (kind == SourceKind::bank) source.path = stage.path.value_or("");
+  if (kind == SourceKind::mix)
+    for (const SourceKind part : stage.of) source.of.push_back(make_source(part, stage));
+  return source;
+}
+
+void check_mix(const TrainConfig& config) {
+  const bool has_mix = has_source(config, SourceKind::mix);
+  if (config.train.reduction == Reduction::source_balanced && !has_mix)
+    fail(
+        "train.reduction is source_balanced, but no stage of curriculum.stages is a mix; use "
+        "minibatch_tokens");
+  if (!has_mix) return;
+  for (const uint64_t size : minibatch_sizes(config.train.responses_per_iteration, config.train.minibatch))
+    if (size % 2 != 0)
+      fail("a mix needs even minibatches, train.responses_per_iteration ",
+           config.train.responses_per_iteration, " and train.minibatch ", config.train.minibatch,
+           " give one of ", size);
+}
+
+// A bank the run samples itself is a whole number of batches; a file may be any size.
+void check_bank(const TrainConfig& config) {
+  if (!has_source(config, SourceKind::initial) && !has_source(config, SourceKind::recent)) return;
+  const uint64_t batch = config.train.responses_per_iteration;
+  const uint64_t responses = config.curriculum.bank.responses;
+  if (responses % batch != 0)
+    fail("curriculum.bank.responses is ", responses,
+         ", expected a multiple of train.responses_per_iteration ", batch, " (",
+         std::max<uint64_t>(responses / batch, 1) * batch, " or ", (responses / batch + 1) * batch, ")");
+}
+
+void check_objective(const TrainConfig& config) {
+  const ObjectiveSection& objective = config.objective;
+  const bool is_full = objective_config(config, {}).needs_full_teacher();
+  const auto kind = enum_text(objective.kind);
+  if (is_full && objective.eos != distill::EosControl::all)
+    fail("objective.eos is ", enum_text(objective.eos), ": the control acts on candidates, objective.kind ",
+         kind, " has none");
+  if (objective.weights != distill::CandidateWeights::student_p &&
+      objective.kind != distill::ObjectiveKind::candidates)
+    fail("objective.weights is ", enum_text(objective.weights),
+         ": only objective.kind candidates has weights, not ", kind);
+}
+
+}  // namespace
+
+void SelectConfig::validate() const {
+  const int given = (count ? 1 : 0) + (first ? 1 : 0) + (ids.empty() ? 0 : 1) + (all ? 1 : 0);
+  if (given > 1) fail("data.select: give one of count, first, ids and all, got ", given, " of them");
+}
+
+void OptimizationConfig::validate() const {
+  if (minibatch > responses_per_iteration)
+    fail("train.minibatch is ", minibatch, ", larger than train.responses_per_iteration ",
+         responses_per_iteration, "; every gradient would be scaled down by their ratio");
+  for (const double beta : betas)
+    if (!(beta < 1)) fail("train.betas must be below 1, got ", beta);
+}
+
+void ObjectiveSection::validate() const {
+  if (!(clip > 0 && clip < 1)) fail("objective.clip must be in (0, 1), got ", clip);
+  if (dual_clip <= 1 + clip)
+    fail("objective.dual_clip is ", dual_clip, ", expected more than 1 + clip = ", 1 + clip);
+  if (top_k == 0 && kind != distill::ObjectiveKind::candidates &&
+      kind != distill::ObjectiveKind::sampled_token)
+    fail("objective.top_k is 0 (the recorded token only), objective.kind ", enum_text(kind),
+         " needs candidates");
+  if (kind == distill::ObjectiveKind::jsd && beta >= 1) fail("objective.beta must be in (0, 1), got ", beta);
+}
+
+void StageConfig::validate() const {
+  const auto uses = [&](SourceKind kind) {
+    return source == kind || std::find(of.begin(), of.end(), kind) != of.end();
+  };
+  const auto name = enum_text(source);
+  if (source == SourceKind::mix && of.size() != 2)
+    fail("curriculum.stages: a mix has of: [two sources], got ", of.size());
+  if (source != SourceKind::mix && !of.empty())
+    fail("curriculum.stages: source ", name, " takes no `of`; only a mix does");
+  if (uses(SourceKind::recent) != step.has_value())
+    fail("curriculum.stages: source ", name,
+         step ? " takes no step; only recent does" : " needs step: the frozen student's");
+  if (uses(SourceKind::bank) != path.has_value())
+    fail("curriculum.stages: source ", name,
+         path ? " takes no path; only bank does" : " needs path: a rollout file");
+}
+
+void TrainConfig::validate() const {
+  for (const auto& [name, value] :
+       {std::pair{"student", &student}, {"teacher", &teacher}, {"output", &output}})
+    if (value->empty()) fail(name, " is required, but not given");
+  if (needs_sampling(*this) && data.queries.empty())
+    fail("data.queries is required: a stage of curriculum.stages samples responses");
+  check_objective(*this);
+  check_mix(*this);
+  check_bank(*this);
+  const uint64_t first_step_unknown = 0;
+  if (!continue_from) (void)make_curriculum(*this, first_step_unknown);  // its own checks name the stage
+}
+
+TrainConfig parse_train_config(std::string_view yaml, std::string_view where,
+                               std::span<const std::string> overrides) {
+  TrainConfig config = parse_config<TrainConfig>(yaml, where, overrides);
+  SelectConfig& select = config.data.select;
+  if (!select.count && !select.first && select.ids.empty() && !select.all) select.count = 48;
+  if (config.objective.top_k == 0) config.objective.kind = distill::ObjectiveKind::sampled_token;
+  return config;
+}
+
+TrainConfig load_train_config(const Path& path, std::span<const std::string> overrides) {
+  return parse_train_config(read_file(path, 1 << 20), path.string(), overrides);
+}
+
+std::vector<uint64_t> minibatch_sizes(uint64_t responses, uint64_t minibatch) {
+  std::vector<uint64_t> sizes;
+  for (uint64_t done = 0; done < responses; done += sizes.back())
+    sizes.push_back(std::min(minibatch, responses - done));
+  return sizes;
+}
+
+uint64_t steps_per_iteration(const TrainConfig& config) {
+  return (config.train.responses_per_iteration + config.train.minibatch - 1) / config.train.minibatch;
+}
+
+std::vector<curriculum::Stage> make_stages(const TrainConfig& config) {
+  std::vector<curriculum::Stage> stages;
+  for (const StageConfig& stage : config.curriculum.stages)
+    stages.push_back({make_source(stage.source, stage), stage.iterations, stage.until.has_value()});
+  return stages;
+}
+
+curriculum::Curriculum make_curriculum(const TrainConfig& config, uint64_t first_step) {
+  return {make_stages(config),
+          {.total_iterations = config.train.iterations,
+           .persistence = config.trigger.persistence,
+           .steps_per_iteration = steps_per_iteration(config),
+           .first_step = first_step,
+           .watch_always = config.trigger.watch == Watch::always}};
+}
+
+optim::AdamWSettings adamw_settings(const TrainConfig& config) {
+  return {.learning_rate = config.train.learning_rate,
+          .beta1 = config.train.betas[0],
+          .beta2 = config.train.betas[1],
+          .epsilon = config.train.epsilon,
+          .weight_decay = config.train.weight_decay};
+}
+
+distill::ObjectiveConfig objective_config(const TrainConfig& config, std::vector<Token> eos_ids) {
+  const ObjectiveSection& objective = config.objective;
+  return {.kind = objective.kind,
+          .weights = objective.weights,
+          .eos = objective.eos,
+          .eos_ids = std::move(eos_ids),
+          .clip = static_cast<float>(objective.clip),
+          .dual_clip = static_cast<float>(objective.dual_clip),
+          .max_log_ratio = static_cast<float>(objective.max_log_ratio),
+          .beta = static_cast<float>(objective.beta),
+          .student_temperature = static_cast<float>(config.rollout.temperature),
+          .teacher_temperature = static_cast<float>(objective.teacher_temperature)};
+}
+
+std::optional<io::Selection> query_selection(const TrainConfig& config) {
+  const SelectConfig& select = config.data.select;
+  if (select.all) return std::nullopt;
+  return io::Selection{.count = select.count, .seed = select.seed, .first = select.first, .ids = select.ids};
+}
+
+bool needs_sampling(const TrainConfig& config) {
+  return has_source(config, SourceKind::current) || has_source(config, SourceKind::initial) ||
+         has_source(config, SourceKind::recent);
+}
+
+std::vector<std::string> config_warnings(const TrainConfig& config) {
+  std::vector<std::string> warnings;
+  if (has_trigger(config) && steps_per_iteration(config) < 2)
+    warnings.push_back(
+        "one minibatch an iteration: the trigger needs two to compare gradients and will never be set");
+  if (config.rollout.top_p < 1 && has_source(config, SourceKind::current))
+    warnings.push_back("rollout.top_p below 1: responses are not drawn from the policy that is trained");
+  if (config.train.weight_decay > 0 && config.train.learning_rate == 0)
+    warnings.push_back("train.learning_rate is 0: nothing will be learned");
+  if (config.checkpoint.every > config.train.iterations)
+    warnings.push_back("checkpoint.every exceeds train.iterations: only the end is saved");
+  return warnings;
+}
+
+}  // namespace ropd::train

@@ -1,0 +1,188 @@
+#include "train/train_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace ropd::train {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::string kBase = "student: s\nteacher: t\noutput: o\ndata: {queries: q.jsonl}\n";
+
+std::string error_of(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
+  try {
+    (void)parse_train_config(kBase + yaml, "run.yaml", overrides);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// The block of docs/interface.md, word for word.
+const std::string kInterface = R"(
+student: models/Qwen3-0.6B
+teacher: models/Qwen3-4B-Instruct-2507
+output: runs/qwen3-0.6b-ropd
+seed: 1
+data:
+  queries: data/dapo_math_17k_en.jsonl   # JSONL or parquet; fields problem/prompt, answer, id; verl rows are read too
+  select: {count: 48, seed: 20260829}    # or {first: 14080}, or {ids: [...]}
+  order_seed: 0                          # 0 keeps the order; n permutes once before the run
+  max_prompt_tokens: 1024                # longer prompts are dropped and counted
+  prompt_prefix: ""
+  prompt_suffix: " Please reason step by step, and put your final answer within \\boxed{}."
+  thinking: false
+rollout:
+  max_response_tokens: 16384
+  temperature: 1.0
+  top_p: 1.0
+  precision: bf16
+  memory_gb: auto
+train:
+  iterations: 15
+  responses_per_iteration: 480
+  minibatch: 128
+  learning_rate: 1e-6
+  betas: [0.9, 0.999]
+  epsilon: 1e-8
+  weight_decay: 0.01
+  grad_clip: 1.0
+  precision: f32                         # of matrix products; master weights are always f32
+  reduction: dynamic_microbatch          # minibatch_tokens | source_balanced
+  microbatch_tokens: 32768
+  rescore: iteration                     # minibatch
+  length_balanced: false
+objective:
+  top_k: 16
+  weights: student_p                     # teacher_p | uniform
+  clip: 0.2
+  dual_clip: 3.0
+  eos: all                               # none | only
+  teacher_temperature: 1.0
+curriculum:
+  bank: {responses: 2400}                # sampled from the initial student before training, if a stage uses it
+  stages:
+    - {source: current, until: trigger}
+    - {source: initial}
+trigger: {persistence: 2}
+checkpoint: {every: 1, keep: 3}
+continue_from: null                      # a checkpoint: restores weights AND optimizer, then runs the stages above
+eval: {suite: null, every: 0}
+)";
+
+TEST(TrainConfig, TheInterfaceIsReadAndIsTheDefault) {
+  TrainConfig written = parse_train_config(kInterface, "interface.md");
+  TrainConfig defaults = parse_train_config(kBase, "run.yaml");
+  EXPECT_EQ(written.student, "models/Qwen3-0.6B");
+  written.student = defaults.student;
+  written.teacher = defaults.teacher;
+  written.output = defaults.output;
+  written.data.queries = defaults.data.queries;
+  EXPECT_EQ(config_to_yaml(written), config_to_yaml(defaults));
+}
+
+TEST(TrainConfig, TheResolvedConfigReadsBackEqual) {
+  const TrainConfig config = parse_train_config(kBase + "train: {learning_rate: 2.5e-6}\n", "run.yaml");
+  const std::string resolved = config_to_yaml(config);
+  EXPECT_THAT(resolved, HasSubstr("count: 48"));
+  EXPECT_EQ(config_to_yaml(parse_train_config(resolved, "config.yaml")), resolved);
+}
+
+TEST(TrainConfig, OverridesWin) {
+  const std::vector<std::string> overrides = {"train.learning_rate=2e-6",
+                                              "curriculum.stages=[{source: initial}]", "data.select.first=8"};
+  const TrainConfig config = parse_train_config(kBase, "run.yaml", overrides);
+  EXPECT_EQ(config.train.learning_rate, 2e-6);
+  ASSERT_EQ(config.curriculum.stages.size(), 1u);
+  EXPECT_EQ(config.data.select.first, 8u);
+  EXPECT_FALSE(config.data.select.count.has_value());
+}
+
+TEST(TrainConfig, UnknownKeysNameTheNearest) {
+  EXPECT_THAT(error_of("train: {learning_rat: 1}\n"), HasSubstr("learning_rate"));
+  EXPECT_THAT(error_of("train: {minibatch: many}\n"), HasSubstr("train.minibatch"));
+  EXPECT_THAT(error_of("train: {reduction: mean}\n"), HasSubstr("source_balanced"));
+}
+
+TEST(TrainConfig, RequiresTheModelsAndTheOutput) {
+  EXPECT_THROW((void)parse_train_config("teacher: t\noutput: o\ndata: {queries: q}\n", "run.yaml"), Error);
+  EXPECT_THROW((void)parse_train_config("student: s\nteacher: t\noutput: o\n", "run.yaml"), Error);
+  const TrainConfig replay = parse_train_config(
+      "student: s\nteacher: t\noutput: o\ncurriculum: {stages: [{source: bank, path: b.jsonl}]}\n",
+      "run.yaml");
+  EXPECT_FALSE(needs_sampling(replay));
+}
+
+TEST(TrainConfig, RefusesImpossibleCombinations) {
+  EXPECT_THAT(error_of("train: {minibatch: 481}\n"), HasSubstr("larger than train.responses_per_iteration"));
+  EXPECT_THAT(error_of("train: {betas: [1.0, 0.9]}\n"), HasSubstr("train.betas"));
+  EXPECT_THAT(error_of("train: {reduction: source_balanced}\n"),
+              HasSubstr("no stage of curriculum.stages is a mix"));
+  EXPECT_THAT(error_of("curriculum: {bank: {responses: 1000}}\n"),
+              HasSubstr("multiple of train.responses_per_iteration 480 (960 or 1440)"));
+  EXPECT_THAT(error_of("curriculum: {stages: [{source: current, until: trigger}]}\n"),
+              HasSubstr("needs a stage after it"));
+  EXPECT_THAT(error_of("curriculum: {stages: [{source: recent}]}\n"), HasSubstr("needs step"));
+  EXPECT_THAT(error_of("curriculum: {stages: [{source: current, step: 3}]}\n"), HasSubstr("takes no step"));
+  EXPECT_THAT(error_of("curriculum: {stages: [{source: bank}]}\n"), HasSubstr("needs path"));
+  EXPECT_THAT(error_of("curriculum: {stages: [{source: mix, of: [current]}]}\n"), HasSubstr("two sources"));
+  EXPECT_THAT(error_of("curriculum: {stages: []}\n"), HasSubstr("empty"));
+  EXPECT_THAT(
+      error_of("train: {minibatch: 127}\ncurriculum: {stages: [{source: mix, of: [current, initial]}]}\n"),
+      HasSubstr("even minibatches"));
+  EXPECT_THAT(error_of("objective: {dual_clip: 1.1}\n"), HasSubstr("dual_clip"));
+  EXPECT_THAT(error_of("objective: {clip: 0}\n"), HasSubstr("clip"));
+  EXPECT_THAT(error_of("objective: {kind: jsd, eos: none}\n"), HasSubstr("objective.eos"));
+  EXPECT_THAT(error_of("objective: {kind: tail_bucket, weights: uniform}\n"), HasSubstr("objective.weights"));
+  EXPECT_THAT(error_of("objective: {kind: renormalized, top_k: 0}\n"), HasSubstr("needs candidates"));
+  EXPECT_THAT(error_of("", {"data.select.first=3", "data.select.count=4"}), HasSubstr("data.select"));
+  EXPECT_THAT(error_of("rollout: {temperature: 0}\n"), HasSubstr("rollout.temperature"));
+  EXPECT_THAT(error_of("rollout: {top_p: 0}\n"), HasSubstr("rollout.top_p"));
+}
+
+TEST(TrainConfig, ZeroCandidatesMeanTheSampledToken) {
+  const TrainConfig config = parse_train_config(kBase + "objective: {top_k: 0}\n", "run.yaml");
+  EXPECT_EQ(config.objective.kind, distill::ObjectiveKind::sampled_token);
+}
+
+TEST(TrainConfig, SplitsTheBatchAsThePaperDoes) {
+  EXPECT_THAT(minibatch_sizes(480, 128), ElementsAre(128, 128, 128, 96));
+  EXPECT_THAT(minibatch_sizes(128, 128), ElementsAre(128));
+  EXPECT_EQ(steps_per_iteration(parse_train_config(kBase, "run.yaml")), 4u);
+}
+
+TEST(TrainConfig, MakesTheCurriculaOfThePaper) {
+  const auto describe = [](const std::string& stages) {
+    return make_curriculum(parse_train_config(kBase + "curriculum: {stages: " + stages + "}\n", "run.yaml"))
+        .describe();
+  };
+  EXPECT_EQ(describe("[{source: current, until: trigger}, {source: initial}]"),
+            "current until trigger, then initial");
+  EXPECT_EQ(describe("[{source: current, iterations: 10}, {source: recent, step: 40}]"),
+            "current x 10, then recent:40");
+  EXPECT_EQ(describe("[{source: mix, of: [current, bank], path: b.jsonl}]"), "mix(current,bank:b.jsonl)");
+  EXPECT_EQ(describe("[{source: current, iterations: 5}, {source: initial, iterations: 5}, {source: current, "
+                     "iterations: 5}]"),
+            "current x 5, then initial x 5, then current x 5");
+}
+
+TEST(TrainConfig, WarnsWhereTheTriggerCanNeverBeSet) {
+  EXPECT_THAT(config_warnings(parse_train_config(kBase, "run.yaml")), IsEmpty());
+  const TrainConfig one = parse_train_config(kBase + "train: {minibatch: 480}\n", "run.yaml");
+  EXPECT_THAT(config_warnings(one), ElementsAre(HasSubstr("one minibatch an iteration")));
+}
+
+TEST(ConfigReference, IsTheDocument) {
+  const std::string expected = config_reference_markdown<TrainConfig>("Configuration of `ropd train`");
+  const Path path = Path(ROPD_SOURCE_DIR) / "docs/config.md";
+  if (std::getenv("ROPD_UPDATE_DOCS")) write_file_atomically(path, expected);
+  EXPECT_EQ(read_file(path), expected) << "run train_test with ROPD_UPDATE_DOCS=1 to write it again";
+}
+
+}  // namespace
+}  // namespace ropd::train
