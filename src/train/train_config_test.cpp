@@ -177,12 +177,5 @@ TEST(TrainConfig, WarnsWhereTheTriggerCanNeverBeSet) {
   EXPECT_THAT(config_warnings(one), ElementsAre(HasSubstr("one minibatch an iteration")));
 }
 
-TEST(ConfigReference, IsTheDocument) {
-  const std::string expected = config_reference_markdown<TrainConfig>("Configuration of `ropd train`");
-  const Path path = Path(ROPD_SOURCE_DIR) / "docs/config.md";
-  if (std::getenv("ROPD_UPDATE_DOCS")) write_file_atomically(path, expected);
-  EXPECT_EQ(read_file(path), expected) << "run train_test with ROPD_UPDATE_DOCS=1 to write it again";
-}
-
 }  // namespace
 }  // namespace ropd::train
