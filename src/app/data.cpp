@@ -14,8 +14,7 @@
 #include "base/progress.h"
 #include "io/dataset.h"
 #include "io/query_set.h"
-#include "text/chat_template.h"
-#include "text/tokenizer.h"
+#include "text/prompt_renderer.h"
 
 namespace ropd::app {
 namespace {
@@ -45,29 +44,11 @@ void add_prompt_options(CLI::App& command, PromptOptions& options) {
 
 // Tokens of every prompt with the generation prompt.
 std::vector<uint32_t> count_prompt_tokens(const std::vector<Query>& queries, const PromptOptions& options) {
-  const auto tokenizer = text::Tokenizer::load(options.model);
-  const auto chat_template = text::ChatTemplate::load(options.model);
-  std::vector<uint32_t> counts(queries.size());
-  std::vector<std::string> failures(queries.size());
+  const auto renderer =
+      text::PromptRenderer::load(options.model, {options.prefix, options.suffix, options.thinking});
   Progress progress("counting prompt tokens", queries.size());
-#pragma omp parallel for schedule(dynamic, 64)
-  for (size_t i = 0; i < queries.size(); ++i) {
-    try {
-      auto messages = queries[i].messages;
-      messages.back().content = options.prefix + messages.back().content + options.suffix;
-      const std::string prompt = chat_template.render(
-          messages, {.add_generation_prompt = true, .enable_thinking = options.thinking});
-      counts[i] = uint32_t(tokenizer.encode(prompt).size());
-    } catch (const Error& error) {
-      failures[i] = error.what();
-    }
-    if (i % 64 == 0) {
-#pragma omp critical(count_prompt_tokens)
-      progress.update(i);
-    }
-  }
-  for (size_t i = 0; i < failures.size(); ++i)
-    if (!failures[i].empty()) fail("query '", queries[i].id, "': ", failures[i]);
+  std::vector<uint32_t> counts;
+  for (const auto& prompt : renderer.render_all(queries)) counts.push_back(uint32_t(prompt.size()));
   progress.update(queries.size());
   return counts;
 }

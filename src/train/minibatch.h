@@ -1,0 +1,34 @@
+// From a scored batch to weighted microbatches: the split into minibatches, the three reductions, the packing (method.md
+// sections 2 and 4).
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "distill/gradient.h"
+#include "train/train_config.h"
+
+namespace ropd::train {
+
+// A response of an iteration with what is fixed for it.
+struct ScoredRollout {
+  const Rollout* rollout = nullptr;
+  const distill::Supervision* supervision = nullptr;
+  uint32_t source = 0;  // which part of a mixture
+};
+
+// The order in which an iteration's responses are split: as recorded, or by length dealt out so that minibatches weigh the same
+// number of tokens.
+std::vector<size_t> batch_order(std::span<const Rollout> rollouts, const TrainConfig& config);
+
+struct Microbatch {
+  std::vector<distill::TrainingItem> items;
+};
+
+// Packs one minibatch in order by the token budget and gives every valid token its weight:
+//   dynamic_microbatch   (sequences of the microbatch / nominal) / (its valid tokens)
+//   minibatch_tokens     (sequences of the minibatch / nominal) / (its valid tokens)
+//   source_balanced      the same, one token mean per source, each weighted 1 / number of sources
+std::vector<Microbatch> pack_minibatch(std::span<const ScoredRollout> minibatch, const TrainConfig& config);
+
+}  // namespace ropd::train

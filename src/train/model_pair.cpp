@@ -1,0 +1,79 @@
+#include "train/model_pair.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace ropd::train {
+namespace {
+
+bool has_tokenizer(const Path& directory) { return std::filesystem::exists(directory / "tokenizer.json"); }
+
+std::string joined(const std::vector<Token>& ids) {
+  std::string text;
+  for (const Token id : ids) text += (text.empty() ? "" : ", ") + std::to_string(id);
+  return text.empty() ? "none" : text;
+}
+
+void check_vocabularies(const TrainConfig& config, ModelPair& pair, const text::PromptSettings& prompt) {
+  const int64_t student = pair.student->config().vocab_size, teacher = pair.teacher->config().vocab_size;
+  if (!has_tokenizer(config.student) || !has_tokenizer(config.teacher)) {
+    if (student != teacher)
+      fail("student and teacher do not fit together: vocabularies of ", student, " and ", teacher,
+           " entries, and without tokenizer.json in both folders ids cannot be mapped");
+    return;
+  }
+  auto map = text::VocabularyMap::load(config.student, config.teacher);
+  if (map.is_identity() && student <= teacher) return;
+  if (!map.is_identity()) {
+    map.check_usable();
+    if (objective_config(config, {}).needs_full_teacher())
+      fail("objective.kind compares whole distributions, but student and teacher have different tokenizers (use candidates)");
+    pair.teacher_renderer = text::PromptRenderer::load(config.teacher, prompt);
+  }
+  pair.notes.push_back("teacher vocabulary: " + map.describe());
+  pair.vocabulary_map = std::move(map);
+}
+
+}  // namespace
+
+ModelPair load_models(const TrainConfig& config) {
+  ModelPair pair;
+  pair.student = std::make_shared<const io::ModelDirectory>(config.student);
+  pair.teacher = std::make_shared<const io::ModelDirectory>(config.teacher);
+  if (pair.student->config().is_moe())
+    fail(config.student, ": mixture-of-experts models can be teachers but not students (no gradient through the router)");
+  const text::PromptSettings prompt{config.data.prompt_prefix, config.data.prompt_suffix, config.data.thinking};
+  if (has_tokenizer(config.student) && text::ChatTemplate::exists(config.student))
+    pair.student_renderer = text::PromptRenderer::load(config.student, prompt);
+  if (needs_sampling(config) && !pair.student_renderer)
+    fail(config.student, ": no tokenizer.json with a chat template, but a stage samples responses to queries (only runs whose "
+         "stages all read banks from files need neither)");
+  check_vocabularies(config, pair, prompt);
+  pair.eos_ids = pair.student->generation().eos_ids;
+  const auto& teacher_eos = pair.teacher->generation().eos_ids;
+  if (pair.eos_ids.empty()) pair.notes.push_back("the student names no EOS id: every response runs into the token limit");
+  if (!pair.vocabulary_map && pair.eos_ids != teacher_eos)
+    pair.notes.push_back("EOS ids differ: student " + joined(pair.eos_ids) + ", teacher " + joined(teacher_eos));
+  pair.teacher_weights = model::map_weights(pair.teacher);
+  return pair;
+}
+
+std::optional<distill::TeacherTranslation> ModelPair::translation(
+    std::function<const Query&(const std::string& query_id)> query_of) const {
+  if (!vocabulary_map) return std::nullopt;
+  distill::TeacherTranslation result;
+  for (Token id = 0; id < student->config().vocab_size; ++id) {
+    const auto mapped = vocabulary_map->teacher_id(id);
+    result.teacher_id.push_back(mapped && *mapped < teacher->config().vocab_size ? *mapped : -1);
+  }
+  result.read = [this, query_of = std::move(query_of)](const Rollout& rollout) {
+    const auto aligned = vocabulary_map->align(rollout.response_ids);
+    return distill::TeacherReading{teacher_renderer ? teacher_renderer->render(query_of(rollout.query_id)) : rollout.prompt_ids,
+                                   aligned.teacher_ids, aligned.teacher_position};
+  };
+  return result;
+}
+
+}  // namespace ropd::train

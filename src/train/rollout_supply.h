@@ -1,0 +1,58 @@
+// Where an iteration gets its rollouts: sampled now from the current student, or read from a bank (method.md section 6). Every
+// response is on disk before it is trained on, and a rollout of unexpected weights is refused.
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "curriculum/bank_cursor.h"
+#include "io/run_directory.h"
+#include "records/source.h"
+#include "rollout/engine.h"
+#include "train/model_pair.h"
+#include "train/queries.h"
+#include "train/run_state.h"
+
+namespace ropd::train {
+
+struct SuppliedRollouts {
+  std::vector<Rollout> rollouts;
+  std::vector<uint32_t> source;  // [rollouts] part of a mixture, else 0
+  bool is_complete = true;       // false: a stop request came first; what is finished is kept on disk
+  double sampling_seconds = 0;
+  uint64_t sampled_tokens = 0;
+};
+
+class RolloutSupply {
+ public:
+  RolloutSupply(const TrainConfig& config, const io::RunDirectory& directory, const ModelPair& models, const QuerySet& queries);
+
+  // The rollouts of an iteration. `student` are the weights after `state.step` optimization steps. Advances the cursors and
+  // counters of `state` when complete.
+  SuppliedRollouts take(const Source& source, uint64_t iteration, const model::Weights& student, RunState& state);
+
+  // Makes a bank that later iterations need: of the initial student (weights of config.student), or frozen from `student` now.
+  // False after a stop request.
+  bool make_initial_bank();
+  bool freeze_recent_bank(const model::Weights& student, uint64_t step);
+
+  // Memory of packed weights that no later iteration needs.
+  void release_engine() { engine_.reset(); }
+
+ private:
+  const TrainConfig& config_;
+  const io::RunDirectory& directory_;
+  const ModelPair& models_;
+  const QuerySet& queries_;
+  std::unique_ptr<rollout::Engine> engine_;
+  std::map<std::string, std::vector<Rollout>> banks_;  // by source_name
+
+  rollout::Engine& engine_with(const model::Weights& weights, uint64_t step);
+  bool make_bank(const Path& path, const model::Weights& weights, uint64_t step, const std::string& part, const std::string& model);
+  SuppliedRollouts sample(uint64_t iteration, uint64_t count, const model::Weights& student, RunState& state);
+  std::vector<Rollout> from_bank(const Source& source, uint64_t count, RunState& state);
+};
+
+}  // namespace ropd::train
