@@ -17,7 +17,10 @@ void add_config_reference(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_report(CLI::App& app);
 void add_data(CLI::App& app);
+void add_generate(CLI::App& app);
+void add_grade(CLI::App& app);
 void add_compare(CLI::App& app);
+void add_eval(CLI::App& app);
 void add_tokenize(CLI::App& app);
 
 }  // namespace ropd::app

@@ -32,13 +32,16 @@ Every command explains itself: ropd COMMAND --help)";
 
 // In the order of --help.
 void add_commands(CLI::App& app) {
+  add_generate(app);
   add_report(app);
   add_inspect(app);
   add_completion(app);
   add_config_reference(app);
   add_data(app);
+  add_grade(app);
   add_tokenize(app);
   add_compare(app);
+  add_eval(app);
 }
 
 void configure(CLI::App& app) {

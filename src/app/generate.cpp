@@ -1,0 +1,287 @@
+// ropd generate: responses of a model to a file of prompts.
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <unordered_map>
+
+#include "app/commands.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "base/stop.h"
+#include "io/jsonl.h"
+#include "io/model_directory.h"
+#include "rollout/bank.h"
+#include "rollout/fingerprint.h"
+#include "text/chat_template.h"
+#include "text/streaming_decoder.h"
+#include "text/tokenizer.h"
+
+namespace ropd::app {
+namespace {
+
+constexpr const char* kExamples =
+    R"(Prompts: JSON lines with "messages", "prompt" (one user turn) or "prompt_ids"; "query_id" or "id" (default: the number of
+the line, from 0) and "answer" are passed on. Output: one line a response (docs/formats.md). An interrupted command
+goes on where it was when it is called again with the same arguments.
+Examples:
+  ropd generate --model models/Qwen3-0.6B --prompts questions.jsonl --n 4 --max-tokens 512 --out responses.jsonl
+  ropd generate --model models/Qwen3-0.6B --prompts questions.jsonl --greedy --no-thinking --stream --out responses.jsonl)";
+
+struct GenerateOptions {
+  std::string model, prompts, out;
+  uint32_t n = 1;
+  int64_t max_tokens = 512;
+  rollout::SamplingConfig sampling;
+  uint64_t seed = 1;
+  std::string precision = "bf16";
+  std::string memory_gb = "auto";
+  bool with_logprobs = false, is_without_thinking = false, streams = false, overwrites = false;
+};
+
+// Tokenizer and chat template of a model directory; both may be absent where only ids are used.
+struct TextParts {
+  std::optional<text::Tokenizer> tokenizer;
+  std::optional<text::ChatTemplate> chat_template;
+};
+
+TextParts load_text_parts(const Path& model) {
+  TextParts parts;
+  if (std::filesystem::exists(model / "tokenizer.json"))
+    parts.tokenizer.emplace(text::Tokenizer::load(model));
+  if (text::ChatTemplate::exists(model)) parts.chat_template.emplace(text::ChatTemplate::load(model));
+  return parts;
+}
+
+// Reads prompt rows; every message begins with file:line.
+class PromptReader {
+ public:
+  PromptReader(const GenerateOptions& options, const TextParts& parts) : options_(options), parts_(parts) {}
+
+  std::vector<rollout::PromptedQuery> read() const {
+    std::vector<rollout::PromptedQuery> queries;
+    std::unordered_map<std::string, std::string> place_of;
+    io::JsonlReader reader(options_.prompts);
+    io::for_each_json_row(reader, [&](Json&& row, const std::string& where) {
+      rollout::PromptedQuery query;
+      query.query_id = id_of(row, std::to_string(queries.size()), where);
+      query.prompt = prompt_of(row, where);
+      query.answer = answer_of(row, where);
+      if (query.prompt.empty()) fail(where, ": the prompt is empty; at least one token is needed");
+      const auto [place, is_new] = place_of.emplace(query.query_id, where);
+      if (!is_new) fail(where, ": query_id \"", query.query_id, "\" is also in ", place->second);
+      queries.push_back(std::move(query));
+    });
+    if (queries.empty()) fail(options_.prompts, ": holds no prompts");
+    return queries;
+  }
+
+ private:
+  const GenerateOptions& options_;
+  const TextParts& parts_;
+
+  static std::string id_of(const Json& row, std::string otherwise, const std::string& where) {
+    for (const char* name : {"query_id", "id"}) {
+      const auto found = row.find(name);
+      if (found == row.end()) continue;
+      if (found->is_string()) return *found;
+      if (found->is_number_unsigned()) return std::to_string(found->get<uint64_t>());
+      fail(where, ": ", name, " is neither a text nor a whole number");
+    }
+    return otherwise;
+  }
+
+  static std::string answer_of(const Json& row, const std::string& where) {
+    const auto found = row.find("answer");
+    if (found == row.end() || found->is_null()) return "";
+    if (found->is_number()) return found->dump();
+    if (!found->is_string()) fail(where, ": answer is not a text");
+    return *found;
+  }
+
+  std::vector<Token> prompt_of(const Json& row, const std::string& where) const {
+    std::string kinds;
+    int num_kinds = 0;
+    for (const char* name : {"messages", "prompt", "prompt_ids"})
+      if (row.contains(name)) kinds += (num_kinds++ ? ", " : "") + std::string(name);
+    if (num_kinds != 1)
+      fail(where, ": has ", num_kinds == 0 ? "no prompt" : kinds,
+           ", expected one of messages, prompt, prompt_ids");
+    if (row.contains("prompt_ids")) return ids_of(row["prompt_ids"], where);
+    if (!parts_.tokenizer)
+      fail(options_.model, ": has no tokenizer.json, so ", where, " must give prompt_ids instead of ", kinds);
+    if (!parts_.chat_template)
+      fail(options_.model, ": has no chat template, so ", where, " must give prompt_ids instead of ", kinds);
+    text::RenderOptions render;
+    if (options_.is_without_thinking) render.enable_thinking = false;
+    Json messages =
+        kinds == "messages" ? row["messages"] : Json::array({{{"role", "user"}, {"content", row["prompt"]}}});
+    if (kinds == "prompt" && !row["prompt"].is_string()) fail(where, ": prompt is not a text");
+    if (!messages.is_array() || messages.empty())
+      fail(where, ": messages is not a list of at least one message");
+    const auto value = text::TemplateValue::from_json(messages.dump(), where);
+    return parts_.tokenizer->encode(parts_.chat_template->render(value, text::TemplateValue::none(), render));
+  }
+
+  static std::vector<Token> ids_of(const Json& list, const std::string& where) {
+    if (!list.is_array()) fail(where, ": prompt_ids is not a list");
+    std::vector<Token> ids;
+    for (const Json& item : list) {
+      if (!item.is_number_integer() || item < 0 || item > INT32_MAX)
+        fail(where, ": prompt_ids[", ids.size(), "] is ", item.dump().substr(0, 40), ", expected a token id");
+      ids.push_back(item.get<Token>());
+    }
+    return ids;
+  }
+};
+
+// Shows the response that speaks first, and only that one, as it grows.
+class LiveResponse {
+ public:
+  explicit LiveResponse(const TextParts& parts) {
+    if (parts.tokenizer) decoder_.emplace(*parts.tokenizer);
+  }
+  void push(size_t request, Token token) {
+    if (!request_) request_ = request;
+    if (request != *request_) return;
+    write(decoder_ ? decoder_->push(token) : std::to_string(token) + " ");
+  }
+  void finish() {
+    if (decoder_) write(decoder_->finish());
+    if (request_) write("\n");
+  }
+
+ private:
+  std::optional<text::StreamingDecoder> decoder_;
+  std::optional<size_t> request_;
+  static void write(const std::string& text) {
+    std::fputs(text::sanitize_for_terminal(text).c_str(), stdout);
+    std::fflush(stdout);
+  }
+};
+
+rollout::EngineConfig engine_config(const GenerateOptions& options, const GenerationConfig& generation) {
+  rollout::EngineConfig config;
+  config.max_response_tokens = options.max_tokens;
+  config.eos_ids = generation.eos_ids;
+  config.sampling = options.sampling;
+  config.with_logprobs = options.with_logprobs;
+  if (options.memory_gb != "auto")
+    config.memory_bytes = static_cast<uint64_t>(std::stod(options.memory_gb) * 1e9);
+  return config;
+}
+
+void print_summary(const GenerateOptions& options, const rollout::BankResult& result, size_t num_responses) {
+  const auto& run = result.run;
+  const double rate = run.seconds > 0 ? static_cast<double>(run.num_tokens) / run.seconds : 0;
+  const nlohmann::ordered_json summary = {{"out", options.out},
+                                          {"responses", num_responses},
+                                          {"kept", result.num_kept},
+                                          {"sampled", run.num_done},
+                                          {"tokens", run.num_tokens},
+                                          {"at_limit", run.num_at_limit},
+                                          {"preemptions", run.num_preemptions},
+                                          {"seconds", run.seconds},
+                                          {"tokens_per_second", rate}};
+  std::printf("%s\n", summary.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+}
+
+void generate(const GenerateOptions& options, bool as_json) {
+  install_stop_handlers();
+  const auto directory = std::make_shared<const io::ModelDirectory>(options.model);
+  const TextParts parts = load_text_parts(options.model);
+  const auto queries = PromptReader(options, parts).read();
+  if (directory->generation().eos_ids.empty())
+    log_warning(options.model, ": names no end-of-sequence id; every response runs to the limit");
+  const model::Weights weights = model::map_weights(directory);
+  model::check_finite(weights, options.model);
+  rollout::Engine engine(weights,
+                         options.precision == "bf16" ? model::Precision::bf16 : model::Precision::f32,
+                         engine_config(options, directory->generation()));
+  const auto requests = rollout::make_requests(queries, 0, options.n, options.seed);
+  engine.check(requests);
+  if (options.overwrites) {
+    for (const Path& path : {Path(options.out), io::bank_meta_path(options.out)})
+      std::filesystem::remove(path);
+  }
+  rollout::BankOptions bank;
+  bank.stage = "generate";
+  if (parts.tokenizer) bank.decode = [&](std::span<const Token> ids) { return parts.tokenizer->decode(ids); };
+  LiveResponse live(parts);
+  if (options.streams) {
+    set_progress_mode(ProgressMode::quiet);
+    bank.on_token = [&](size_t request, Token token) { live.push(request, token); };
+  }
+  const auto result =
+      rollout::make_bank(engine, requests, options.out,
+                         {options.model, rollout::weights_fingerprint(weights), options.seed}, bank);
+  if (options.streams) live.finish();
+  if (!result.is_finished)
+    fail(options.out, ": stopped with ", result.num_kept + result.run.num_done, " of ", requests.size(),
+         " responses; the same command goes on from here");
+  if (as_json) print_summary(options, result, requests.size());
+}
+
+// Checks of single options: wrong usage, said before anything is loaded.
+CLI::Validator number_in(const char* expected, bool (*is_right)(double)) {
+  return CLI::Validator(
+      [=](const std::string& text) -> std::string {
+        double value = NAN;
+        if (CLI::detail::lexical_cast(text, value) && is_right(value)) return "";
+        return "is " + text + ", expected " + expected;
+      },
+      "");
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app) {
+  auto* command = app.add_subcommand("generate", "responses of a model to a file of prompts");
+  auto options = std::make_shared<GenerateOptions>();
+  command->add_option("--model", options->model, "model directory")->required();
+  command->add_option("--prompts", options->prompts, "JSON lines with messages, prompt or prompt_ids")
+      ->required();
+  command->add_option("--out", options->out, "responses, JSON lines")->required();
+  command->add_option("--n", options->n, "responses to each prompt")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command->add_option("--max-tokens", options->max_tokens, "longest response")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
+      ->capture_default_str();
+  command->add_option("--temperature", options->sampling.temperature, "of the softmax")
+      ->check(number_in("a number > 0 (for the likeliest token use --greedy)",
+                        [](double x) { return x >= 1e-6 && x <= 1e6; }))
+      ->capture_default_str();
+  command
+      ->add_option("--top-p", options->sampling.top_p, "draw from the likeliest tokens of this probability")
+      ->check(number_in("a number in (0, 1]", [](double x) { return x > 0 && x <= 1; }))
+      ->capture_default_str();
+  command->add_option("--top-k", options->sampling.top_k, "draw from the k likeliest tokens; 0 = all")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31))
+      ->capture_default_str();
+  command->add_flag("--greedy", options->sampling.greedy, "always the likeliest token");
+  command->add_option("--seed", options->seed, "of all draws")
+      ->check(CLI::Range(uint64_t{0}, (uint64_t{1} << 53) - 1))
+      ->capture_default_str();
+  command->add_option("--precision", options->precision, "of matrix products")
+      ->check(CLI::IsMember({"bf16", "f32"}))
+      ->capture_default_str();
+  command->add_option("--memory-gb", options->memory_gb, "for keys and values; auto = what is free")
+      ->check(number_in("auto or a number > 0", [](double x) { return x > 0 && x < 1e6; }) |
+              CLI::IsMember({"auto"}))
+      ->capture_default_str();
+  command->add_flag("--logprobs", options->with_logprobs, "add the log-probability of every sampled token");
+  command->add_flag("--no-thinking", options->is_without_thinking,
+                    "tell the chat template enable_thinking=false");
+  command->add_flag("--stream", options->streams, "show one response on the terminal as it grows");
+  command->add_flag("--overwrite", options->overwrites,
+                    "sample anew when the output was made in another way");
+  command->footer(kExamples);
+  command->callback([options, command] { generate(*options, wants_json(*command)); });
+}
+
+}  // namespace ropd::app
