@@ -135,7 +135,7 @@ Suite load_suite(const std::string& name_or_file, const Path& data_directory) {
   const auto built_in = built_in_suite(name_or_file);
   if (!built_in && !std::filesystem::exists(name_or_file))
     fail("suite '", name_or_file, "': neither a file nor a built-in suite (three, eight)");
-  const auto config =
+  auto config =
       built_in ? parse_config<SuiteConfig>(*built_in, name_or_file) : load_config<SuiteConfig>(name_or_file);
   Suite suite;
   if (config.name.empty()) config.name = Path(name_or_file).stem().string();

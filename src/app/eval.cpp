@@ -1,0 +1,128 @@
+// ropd eval: generate what a suite asks for, or take saved responses, and score them at every budget.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "app/commands.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "eval/evaluate.h"
+#include "eval/responses.h"
+#include "eval/scoring.h"
+#include "eval/suite.h"
+#include "eval/summary.h"
+#include "io/model_directory.h"
+#include "model/weights.h"
+#include "rollout/engine.h"
+#include "rollout/fingerprint.h"
+
+namespace ropd::app {
+namespace {
+
+constexpr const char* kExamples =
+    R"(Suites: three (AIME24, AIME25, AMC23), eight, or a YAML file (docs/formats.md). Interrupted, the same command goes on.
+Examples:
+  ropd eval --model models/Qwen3-0.6B --suite three --data benchmarks --max-tokens 16384 --out runs/base/eval/three
+  ropd eval --model models/Qwen3-0.6B --suite eight --data benchmarks --max-tokens 32768 --budgets 4K,8K,16K,24K,32K --out eval/base
+  ropd eval --model models/Qwen3-0.6B --suite eight --data benchmarks --budgets 4K,32K --out eval/base --rescore)";
+
+struct EvalOptions {
+  std::string model, suite, data = ".", out, budgets, precision = "bf16";
+  int64_t max_tokens = 32768;
+  rollout::SamplingConfig sampling;
+  uint64_t seed = 1;
+  double memory_gb = 0;
+  bool rescores = false, allows_missing = false, is_strict = false;
+};
+
+// Fills the folder; fails when a stop request ended it early.
+void generate(const EvalOptions& options, const eval::Suite& suite, const text::Tokenizer& tokenizer) {
+  install_stop_handlers();
+  const auto chat_template = text::ChatTemplate::load(options.model);
+  const auto directory = std::make_shared<const io::ModelDirectory>(Path(options.model));
+  const auto weights = model::map_weights(directory);
+  rollout::EngineConfig config;
+  config.max_response_tokens = options.max_tokens;
+  config.eos_ids = directory->generation().eos_ids;
+  config.sampling = options.sampling;
+  config.memory_bytes = uint64_t(options.memory_gb * 1e9);
+  rollout::Engine engine(weights, options.precision == "f32" ? model::Precision::f32 : model::Precision::bf16,
+                         config);
+  const auto result =
+      eval::generate_responses(engine, suite, tokenizer, chat_template, options.out,
+                               {options.model, rollout::weights_fingerprint(weights), options.seed});
+  if (!result.is_finished)
+    fail("interrupted with ", result.num_kept + result.run.num_done, " of ", suite.num_responses(),
+         " responses in ", options.out, " (the same command goes on)");
+}
+
+void run_eval(const CLI::App& command, const EvalOptions& options) {
+  eval::ScoringConfig scoring;
+  scoring.budgets = options.budgets.empty() ? std::vector<uint32_t>{uint32_t(options.max_tokens)}
+                                            : eval::parse_budgets(options.budgets);
+  scoring.grader = options.is_strict ? grading::Mode::strict : grading::Mode::reference;
+  scoring.allows_missing = options.allows_missing;
+  if (!options.rescores && scoring.budgets.back() > options.max_tokens)
+    throw CLI::ValidationError("a budget of " + std::to_string(scoring.budgets.back()) +
+                               " tokens is above --max-tokens " + std::to_string(options.max_tokens));
+  if (options.allows_missing && !options.rescores) throw CLI::ValidationError("--partial needs --rescore");
+  const auto suite = eval::load_suite(options.suite, options.data);
+  const auto tokenizer = text::Tokenizer::load(options.model);
+  if (!options.rescores) generate(options, suite, tokenizer);
+  const Path responses_path = Path(options.out) / "responses.jsonl";
+  if (!std::filesystem::exists(responses_path))
+    fail(responses_path.string(), ": no such file (nothing generated yet?)");
+  const eval::ResponseFile responses(responses_path, suite);
+  if (responses.has_torn_line())
+    log_warning(responses_path.string(), ": the last line is incomplete and is left out");
+  const auto evaluation = eval::score_responses(suite, responses, tokenizer, scoring);
+  Json about = eval::read_generation_record(options.out);
+  if (about.is_object()) about["grader"] = options.is_strict ? "strict" : "reference";
+  eval::write_evaluation(options.out, evaluation, about);
+  if (evaluation.num_missing > 0)
+    log_warning(evaluation.num_missing, " of ", suite.num_responses(), " responses are missing");
+  if (wants_json(command))
+    std::printf("%s\n", eval::summary_json(evaluation, about).dump().c_str());
+  else
+    std::printf("%s", eval::console_table(evaluation).c_str());
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app) {
+  auto options = std::make_shared<EvalOptions>();
+  CLI::App* command =
+      app.add_subcommand("eval", "sample a model on benchmarks and score it at token budgets");
+  command->add_option("--model", options->model, "model directory; with --rescore only its tokenizer is read")
+      ->required();
+  command->add_option("--suite", options->suite, "three, eight or a YAML file")->required();
+  command->add_option("--data", options->data, "folder of the benchmark files")->capture_default_str();
+  command
+      ->add_option("--out", options->out,
+                   "folder for responses.jsonl, generation.json, summary.json, summary.md")
+      ->required();
+  command->add_option("--max-tokens", options->max_tokens, "longest response")
+      ->check(CLI::Range(1, 1 << 24))
+      ->capture_default_str();
+  command->add_option("--budgets", options->budgets,
+                      "score cuts at these lengths, 4096,8192 or 4K,8K (default: --max-tokens)");
+  command->add_option("--temperature", options->sampling.temperature, "of sampling")->capture_default_str();
+  command->add_option("--top-p", options->sampling.top_p, "of sampling")->capture_default_str();
+  command->add_option("--seed", options->seed, "of sampling")->capture_default_str();
+  command->add_option("--precision", options->precision, "of matrix products")
+      ->check(CLI::IsMember({"bf16", "f32"}))
+      ->capture_default_str();
+  command->add_option("--memory-gb", options->memory_gb, "for keys and values (default: what is free)")
+      ->check(CLI::Range(0.0, 1e6));
+  command->add_flag("--rescore", options->rescores, "score saved responses, generate nothing");
+  command->add_flag("--partial", options->allows_missing, "with --rescore: score what is there");
+  command->add_flag("--strict", options->is_strict,
+                    "grade without the reference grader's known false positives");
+  command->footer(kExamples);
+  command->callback([command, options] { run_eval(*command, *options); });
+}
+
+}  // namespace ropd::app

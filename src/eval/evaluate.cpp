@@ -1,0 +1,150 @@
+#include "eval/evaluate.h"
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "base/rng.h"
+#include "eval/responses.h"
+#include "eval/summary.h"
+#include "text/prompt_renderer.h"
+
+namespace ropd::eval {
+namespace {
+
+constexpr std::chrono::milliseconds kSyncInterval{500};
+
+// One request for each missing response; responses to one question share its prompt. The seed of a benchmark
+// is its own, because two benchmarks may use the same question ids.
+std::vector<rollout::Request> make_requests(const Suite& suite, const std::vector<ResponseId>& missing,
+                                            const text::Tokenizer& tokenizer,
+                                            const text::ChatTemplate& chat_template, uint64_t seed) {
+  std::vector<std::vector<std::vector<Token>>> prompts;  // [benchmarks][questions]
+  for (const auto& benchmark : suite.benchmarks) {
+    const text::PromptRenderer renderer(
+        tokenizer, chat_template, {benchmark.prompt_prefix, benchmark.prompt_suffix, benchmark.thinking});
+    prompts.push_back(renderer.render_all(benchmark.questions));
+  }
+  std::vector<rollout::Request> requests;
+  std::shared_ptr<const std::vector<Token>> prompt;
+  for (size_t i = 0; i < missing.size(); ++i) {
+    const ResponseId id = missing[i];
+    const bool is_same =
+        i > 0 && missing[i - 1].benchmark == id.benchmark && missing[i - 1].question == id.question;
+    if (!is_same)
+      prompt = std::make_shared<const std::vector<Token>>(std::move(prompts[id.benchmark][id.question]));
+    const auto& benchmark = suite.benchmarks[id.benchmark];
+    const auto& question = benchmark.questions[id.question];
+    requests.push_back(
+        {question.id, id.sample, prompt, derive_seed(seed, "benchmark " + benchmark.name), question.answer});
+  }
+  return requests;
+}
+
+// Names of people's labels are not part of what must agree.
+bool is_compared(const std::string& key) { return key != "model" && key != "suite"; }
+
+// Writes generation.json into a new folder; in an old one, fails unless it says the same.
+void check_record(const Path& directory, const Json& record) {
+  const Path path = directory / "generation.json";
+  if (!std::filesystem::exists(path)) {
+    if (std::filesystem::exists(directory / "responses.jsonl") &&
+        std::filesystem::file_size(directory / "responses.jsonl") > 0)
+      fail(directory.string(),
+           ": holds responses.jsonl without generation.json, so their origin is not known (--rescore scores "
+           "them; ",
+           "use another --out to generate)");
+    write_file_atomically(path, record.dump(2) + "\n");
+    return;
+  }
+  const Json found = read_generation_record(directory);
+  for (const auto& [key, value] : record.items())
+    if (is_compared(key) && found.value(key, Json()) != value)
+      fail(path.string(), ": ", key, " is ", found.value(key, Json()).dump(), ", this evaluation has ",
+           value.dump(), " (responses of another model, suite or setting; use another --out)");
+}
+
+}  // namespace
+
+Json read_generation_record(const Path& directory) {
+  const Path path = directory / "generation.json";
+  if (!std::filesystem::exists(path)) return nullptr;
+  Json record = parse_json(read_file(path, 1 << 20), path.string());
+  if (!record.is_object()) fail(path.string(), ": expected a JSON object, got ", record.type_name());
+  return record;
+}
+
+Json generation_record(const rollout::Engine& engine, const Suite& suite, const text::Tokenizer& tokenizer,
+                       const text::ChatTemplate& chat_template, const GenerationOrigin& origin) {
+  const auto& sampling = engine.config().sampling;
+  return {{"suite", suite.name},
+          {"suite_fingerprint", suite.fingerprint},
+          {"model", origin.model},
+          {"model_fingerprint", origin.model_fingerprint},
+          {"policy_step", engine.policy_step()},
+          {"tokenizer_fingerprint", tokenizer.fingerprint()},
+          {"template_hash", chat_template.hash()},
+          {"max_tokens", engine.config().max_response_tokens},
+          {"temperature", sampling.temperature},
+          {"top_p", sampling.top_p},
+          {"top_k", sampling.top_k},
+          {"greedy", sampling.greedy},
+          {"seed", origin.seed},
+          {"precision", engine.precision() == model::Precision::bf16 ? "bf16" : "f32"}};
+}
+
+GenerationResult generate_responses(rollout::Engine& engine, const Suite& suite,
+                                    const text::Tokenizer& tokenizer, const text::ChatTemplate& chat_template,
+                                    const Path& directory, const GenerationOrigin& origin) {
+  const Path path = directory / "responses.jsonl";
+  std::filesystem::create_directories(directory);
+  check_record(directory, generation_record(engine, suite, tokenizer, chat_template, origin));
+  GenerationResult result;
+  std::vector<ResponseId> missing;
+  {
+    const ResponseFile present(path, suite);
+    missing = present.missing();
+    result.num_kept = present.num_present();
+  }
+  result.is_finished = missing.empty();
+  if (result.num_kept > 0)
+    log_info(path.string(), ": ", result.num_kept, " of ", suite.num_responses(), " responses are there",
+             missing.empty() ? "" : ", going on with the others");
+  if (missing.empty()) return result;
+  const auto requests = make_requests(suite, missing, tokenizer, chat_template, origin.seed);
+  engine.check(requests);
+  AppendFile file(path);  // cuts a torn last line off
+  Progress progress("responses", requests.size(), "tok");
+  auto last_sync = std::chrono::steady_clock::now();
+  uint64_t num_durable = 0;
+  rollout::RunHooks hooks;
+  hooks.on_done = [&](size_t index, Rollout&& rollout) {
+    rollout.text = tokenizer.decode(rollout.response_ids);
+    file.append_unsynced(response_line(rollout, suite.benchmarks[missing[index].benchmark].name));
+  };
+  hooks.on_step = [&](const rollout::RunSummary& so_far) {
+    const auto now = std::chrono::steady_clock::now();
+    if (so_far.num_done > num_durable && now - last_sync >= kSyncInterval) {
+      file.sync();
+      last_sync = now;
+      num_durable = so_far.num_done;
+    }
+    progress.update(num_durable, so_far.num_tokens, so_far.note());
+  };
+  result.run = engine.run(requests, hooks);
+  file.sync();
+  progress.update(result.run.num_done, result.run.num_tokens, result.run.note());
+  result.is_finished = !result.run.was_stopped;
+  if (result.is_finished) sort_responses(path, suite);
+  return result;
+}
+
+void write_evaluation(const Path& directory, const Evaluation& evaluation, const Json& about) {
+  write_file_atomically(directory / "summary.md", markdown_table(evaluation));
+  write_file_atomically(directory / "summary.json", summary_json(evaluation, about).dump(1) + "\n");
+}
+
+}  // namespace ropd::eval

@@ -1,0 +1,49 @@
+// The generating half of an evaluation: every response that a suite asks for and the folder does not hold
+// yet. Responses go to responses.jsonl as they finish and are put into request order at the end, so that an
+// interrupted and an uninterrupted evaluation give identical files. generation.json beside them says how they
+// were made; a folder whose responses were made in another way is refused, naming the difference.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "eval/scoring.h"
+#include "eval/suite.h"
+#include "rollout/engine.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace ropd::eval {
+
+// What is asked with which model, besides what the engine knows itself.
+struct GenerationOrigin {
+  std::string model;              // a path, for people; not compared
+  std::string model_fingerprint;  // rollout::weights_fingerprint
+  uint64_t seed = 1;
+};
+
+struct GenerationResult {
+  uint64_t num_kept = 0;     // responses that were there before
+  bool is_finished = false;  // false after a stop request: call again to go on
+  rollout::RunSummary run;   // of this call
+};
+
+// How the responses of a folder are made: suite, model, tokenizer, template, sampling. The content of
+// generation.json.
+Json generation_record(const rollout::Engine& engine, const Suite& suite, const text::Tokenizer& tokenizer,
+                       const text::ChatTemplate& chat_template, const GenerationOrigin& origin);
+
+// Fills DIRECTORY/responses.jsonl. The folder is made when it is absent.
+GenerationResult generate_responses(rollout::Engine& engine, const Suite& suite,
+                                    const text::Tokenizer& tokenizer, const text::ChatTemplate& chat_template,
+                                    const Path& directory, const GenerationOrigin& origin);
+
+// Writes summary.json and summary.md into the folder. `about` is what generation.json says, or null for
+// responses from elsewhere.
+void write_evaluation(const Path& directory, const Evaluation& evaluation, const Json& about);
+
+// generation.json of a folder, or null where it has none.
+Json read_generation_record(const Path& directory);
+
+}  // namespace ropd::eval
