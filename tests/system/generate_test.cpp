@@ -1,0 +1,218 @@
+// ropd generate as a user meets it: responses from ids and from text, resume after a kill, one line for every
+// bad input.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include "base/file.h"
+#include "io/rollout_file.h"
+#include "support/model_files.h"
+#include "support/test_data.h"
+
+namespace ropd {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+struct Outcome {
+  int exit_code = -1;
+  std::string out, err;
+};
+
+class Generate : public testing::Test {
+ protected:
+  Generate() {
+    test::write_tiny_model(directory_ / "model", test::tiny_config("Qwen3ForCausalLM"));
+    write("prompts.jsonl",
+          "{\"query_id\": \"a\", \"prompt_ids\": [1, 3, 5], \"answer\": \"12\"}\n"
+          "{\"id\": 7, \"prompt_ids\": [4]}\n{\"prompt_ids\": [9, 9, 9, 9, 9, 9, 9]}\n");
+  }
+  void write(const std::string& name, const std::string& content) const {
+    write_file_atomically(directory_ / name, content);
+  }
+  std::string at(const std::string& name) const { return (directory_ / name).string(); }
+  Outcome shell(const std::string& command) const {
+    const int status = std::system(
+        ("export OMP_WAIT_POLICY=passive; { " + command + "; } >" + at("stdout") + " 2>" + at("stderr"))
+            .c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(at("stdout")), read_file(at("stderr"))};
+  }
+  std::string command(const std::string& more, const std::string& prompts = "prompts.jsonl",
+                      const std::string& out = "out.jsonl") const {
+    return std::string(ROPD_PROGRAM) + " generate --model " + at("model") + " --prompts " + at(prompts) +
+           " --out " + at(out) + " " + more;
+  }
+  // The command fails with this exit code and one line that holds `text`; no response file appears.
+  void expect_refused(const std::string& more, int exit_code, const std::string& text,
+                      const std::string& prompts = "prompts.jsonl") const {
+    const Outcome outcome = shell(command("--quiet " + more, prompts));
+    EXPECT_EQ(outcome.exit_code, exit_code) << more << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(text)) << more;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_FALSE(std::filesystem::exists(at("out.jsonl"))) << more;
+  }
+  void expect_prompt_refused(const std::string& line, const std::string& text) const {
+    write("bad.jsonl", "{\"prompt_ids\": [1]}\n" + line + "\n");
+    expect_refused("", 1, text, "bad.jsonl");
+  }
+
+  const test::TemporaryDirectory directory_;
+};
+
+TEST_F(Generate, WritesRolloutsFromIdsWithoutATokenizer) {
+  const Outcome outcome = shell(command("--n 3 --max-tokens 20 --precision f32 --logprobs --seed 4"));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto rollouts = io::read_rollouts(at("out.jsonl"), {.vocab_size = 32});
+  ASSERT_EQ(rollouts.size(), 9u);
+  EXPECT_EQ(rollouts[0].query_id, "a");
+  EXPECT_EQ(rollouts[0].answer, "12");
+  EXPECT_EQ(rollouts[2].sample, 2u);
+  EXPECT_EQ(rollouts[3].query_id, "7");
+  EXPECT_EQ(rollouts[8].query_id, "2") << "the number of its line";
+  EXPECT_EQ(rollouts[8].prompt_ids, std::vector<Token>(7, 9));
+  for (const Rollout& rollout : rollouts) {
+    EXPECT_EQ(rollout.sampled_logprobs.size(), rollout.response_ids.size());
+    EXPECT_EQ(rollout.seed, 4u);
+    EXPECT_EQ(rollout.finish == Finish::eos, rollout.response_ids.back() == 2);
+  }
+  EXPECT_NE(rollouts[0].response_ids, rollouts[1].response_ids);
+}
+
+TEST_F(Generate, RunsEveryArchitectureInBothPrecisions) {
+  for (const char* architecture : {"Qwen2ForCausalLM", "Qwen3MoeForCausalLM", "Qwen3ForCausalLM"}) {
+    std::filesystem::remove_all(at("model"));
+    test::write_tiny_model(at("model"), test::tiny_config(architecture), DType::bf16);
+    for (const std::string precision : {"f32", "bf16"}) {
+      const std::string out = std::string(architecture) + precision + ".jsonl";
+      const Outcome outcome = shell(command("--n 2 --precision " + precision, "prompts.jsonl", out));
+      EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+      EXPECT_EQ(io::read_rollouts(at(out)).size(), 6u);
+    }
+  }
+}
+
+TEST_F(Generate, GivesTheSameBytesForAnyNumberOfThreads) {
+  ASSERT_EQ(shell(command("--n 4 --threads 1", "prompts.jsonl", "one.jsonl")).exit_code, 0);
+  ASSERT_EQ(shell(command("--n 4 --threads 2", "prompts.jsonl", "two.jsonl")).exit_code, 0);
+  EXPECT_EQ(read_file(at("one.jsonl")), read_file(at("two.jsonl")));
+}
+
+TEST_F(Generate, GoesOnAfterAKillWithTheSameBytes) {
+  const std::string more = "--n 400 --max-tokens 50 --top-p 0.9 --threads 1";
+  ASSERT_EQ(shell(command(more, "prompts.jsonl", "whole.jsonl")).exit_code, 0);
+  // Each round may run twice as long as the one before; whatever a kill leaves behind, the next round goes
+  // on.
+  int kills = 0;
+  for (double seconds = 0.02; !std::filesystem::exists(at("out.jsonl")) && seconds < 60; seconds *= 2)
+    kills += shell("timeout -s KILL " + std::to_string(seconds) + " " + command(more)).exit_code != 0;
+  EXPECT_GT(kills, 0) << "or this test shows nothing";
+  EXPECT_EQ(read_file(at("out.jsonl")), read_file(at("whole.jsonl")));
+  EXPECT_FALSE(std::filesystem::exists(at("out.partial.jsonl")));
+}
+
+TEST_F(Generate, AnInterruptSaysHowToGoOn) {
+  const Outcome outcome = shell("timeout -s INT 0.3 " + command("--n 200000 --max-tokens 50"));
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("the same command goes on from here"));
+}
+
+TEST_F(Generate, AFailedWriteLeavesWhatWasWrittenValid) {
+  // The limit on file size stands for a full disk: the file stops growing in the middle of a row.
+  const Outcome outcome =
+      shell("( trap \"\" XFSZ; ulimit -f 16; " + command("--quiet --n 300 --max-tokens 50") + " )");
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("out.partial.jsonl"));
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  EXPECT_EQ(shell(command("--quiet --n 300 --max-tokens 50")).exit_code, 0);
+  EXPECT_EQ(io::read_rollouts(at("out.jsonl")).size(), 900u);
+}
+
+TEST_F(Generate, SaysWhenTheOutputWasMadeInAnotherWay) {
+  ASSERT_EQ(shell(command("--seed 1")).exit_code, 0);
+  const std::string before = read_file(at("out.jsonl"));
+  const Outcome outcome = shell(command("--quiet --seed 2"));
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("made in another way: seed is 1, expected 2"));
+  EXPECT_EQ(read_file(at("out.jsonl")), before);
+  EXPECT_EQ(shell(command("--seed 2 --overwrite")).exit_code, 0);
+  EXPECT_NE(read_file(at("out.jsonl")), before);
+}
+
+TEST_F(Generate, GreedyGivesOneAnswer) {
+  ASSERT_EQ(shell(command("--greedy --n 2 --precision f32")).exit_code, 0);
+  const auto rollouts = io::read_rollouts(at("out.jsonl"));
+  EXPECT_EQ(rollouts[0].response_ids, rollouts[1].response_ids);
+}
+
+TEST_F(Generate, PrintsASummaryAsJson) {
+  const Outcome outcome = shell(command("--json --n 2"));
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("\"responses\":6"), HasSubstr("\"tokens_per_second\":")));
+}
+
+TEST_F(Generate, RendersMessagesAndDecodesResponses) {
+  ROPD_NEEDS_DATA();
+  std::filesystem::remove_all(at("model"));
+  test::write_tiny_model(at("model"), test::tiny_config("Qwen3ForCausalLM", {{"vocab_size", "151936"},
+                                                                             {"eos_token_id", "151645"}}));
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
+    std::filesystem::copy_file(test::data_directory() / "tokenizers/qwen3" / name,
+                               directory_ / "model" / name);
+  write("chat.jsonl",
+        "{\"prompt\": \"Hello\"}\n{\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}\n");
+  const Outcome outcome = shell(command("--stream --max-tokens 12 --no-thinking", "chat.jsonl"));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto rollouts = io::read_rollouts(at("out.jsonl"));
+  ASSERT_EQ(rollouts.size(), 2u);
+  EXPECT_EQ(rollouts[0].prompt_ids, rollouts[1].prompt_ids);
+  EXPECT_EQ(rollouts[0].prompt_ids.front(), 151644) << "<|im_start|>";
+  EXPECT_FALSE(rollouts[0].text.empty());
+  EXPECT_FALSE(outcome.out.empty()) << "one response was shown";
+  for (const char letter : outcome.out)
+    EXPECT_TRUE(letter == '\n' || letter == '\t' || static_cast<uint8_t>(letter) >= 32);
+}
+
+TEST_F(Generate, RefusesWrongOptions) {
+  expect_refused("--temperature 0", 2, "--temperature");
+  expect_refused("--temperature -1", 2, "expected a number > 0");
+  expect_refused("--temperature nan", 2, "--temperature");
+  expect_refused("--top-p 0", 2, "expected a number in (0, 1]");
+  expect_refused("--top-p 1.5", 2, "expected a number in (0, 1]");
+  expect_refused("--top-k -3", 2, "--top-k");
+  expect_refused("--n 0", 2, "--n");
+  expect_refused("--max-tokens 0", 2, "--max-tokens");
+  expect_refused("--precision f16", 2, "--precision");
+  expect_refused("--memory-gb none", 2, "--memory-gb");
+}
+
+TEST_F(Generate, RefusesBadPrompts) {
+  expect_prompt_refused("{\"prompt_ids\": []}", "bad.jsonl:2: the prompt is empty");
+  expect_prompt_refused("{\"prompt_ids\": [1, 32]}", "holds id 32, outside the vocabulary of 32");
+  expect_prompt_refused("{\"prompt_ids\": [1, -2]}", "bad.jsonl:2: prompt_ids[1] is -2");
+  expect_prompt_refused("{\"prompt_ids\": 5}", "prompt_ids is not a list");
+  expect_prompt_refused("{\"question\": \"x\"}",
+                        "has no prompt, expected one of messages, prompt, prompt_ids");
+  expect_prompt_refused("{\"prompt\": \"x\", \"prompt_ids\": [1]}",
+                        "has prompt, prompt_ids, expected one of");
+  expect_prompt_refused("{\"prompt\": \"x\"}", "has no tokenizer.json");
+  expect_prompt_refused("{\"id\": \"0\", \"prompt_ids\": [1]}", "query_id \"0\" is also in");
+  expect_prompt_refused("{\"prompt_ids\": [1], \"answer\": []}", "answer is not a text");
+  expect_prompt_refused("not json", "bad.jsonl:2");
+  std::string ids = "1";
+  for (int i = 0; i < 63; ++i) ids += ",1";
+  expect_prompt_refused("{\"prompt_ids\": [" + ids + "]}", "the prompt has 64 tokens, the model's context");
+  write("empty.jsonl", "");
+  expect_refused("", 1, "empty.jsonl: holds no prompts", "empty.jsonl");
+  expect_refused("", 1, "absent.jsonl", "absent.jsonl");
+}
+
+TEST_F(Generate, RefusesWhatTheMachineCannotDo) {
+  expect_refused("--memory-gb 0.000001", 1, "one response of up to");
+  const Outcome outcome = shell(command("--quiet", "prompts.jsonl", "absent/out.jsonl"));
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("absent/out"));
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+}
+
+}  // namespace
+}  // namespace ropd
