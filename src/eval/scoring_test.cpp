@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include "base/error.h"
+#include "support/byte_tokenizer.h"
 #include "support/test_data.h"
 
 namespace ropd::eval {
@@ -11,20 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A byte-level tokenizer without merges: one token a byte, so cuts fall where the test wants them.
-text::Tokenizer byte_tokenizer() {
-  std::string vocabulary;
-  for (int byte = 0; byte < 256; ++byte) {
-    std::string key = text::byte_level_spelling(std::string(1, char(byte)));
-    if (key == "\"" || key == "\\") key = "\\" + key;
-    vocabulary += (byte ? ", \"" : "\"") + key + "\": " + std::to_string(byte);
-  }
-  return text::Tokenizer::parse(R"({"model": {"type": "BPE", "vocab": {)" + vocabulary +
-                                    R"(}, "merges": []}, "added_tokens": [], "normalizer": {"type": "NFC"},
-      "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false},
-      "decoder": {"type": "ByteLevel"}})",
-                                "bytes");
-}
+using test::byte_tokenizer;
 
 ScoringConfig budgets(std::vector<uint32_t> tokens) { return {.budgets = std::move(tokens)}; }
 

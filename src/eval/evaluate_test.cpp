@@ -1,0 +1,142 @@
+#include "eval/evaluate.h"
+
+#include <gmock/gmock.h>
+#include <omp.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "base/stop.h"
+#include "eval/responses.h"
+#include "rollout/fingerprint.h"
+#include "support/byte_tokenizer.h"
+#include "support/naive_model.h"
+#include "support/test_data.h"
+
+namespace ropd::eval {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A random model over bytes that answers two benchmarks with equal question ids.
+class Evaluate : public ::testing::Test {
+ protected:
+  test::TemporaryDirectory directory_;
+  text::Tokenizer tokenizer_ = test::byte_tokenizer();
+  text::ChatTemplate template_ = text::ChatTemplate::parse(
+      "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}", "template");
+  Suite suite_{.name = "s", .fingerprint = "suite"};
+  int threads_before_ = omp_get_max_threads();
+  model::Parameters parameters_ = test::random_parameters(config(), 3);
+
+  void SetUp() override {
+    set_log_level(LogLevel::warnings);
+    set_progress_mode(ProgressMode::quiet);
+    omp_set_num_threads(1);  // the model is too small to share
+    const std::vector<Query> questions = {{"q1", {{"user", "1+1?"}}, "2"}, {"q2", {{"user", "2+2?"}}, "4"}};
+    suite_.benchmarks.push_back({.name = "a", .samples = 3, .questions = questions});
+    suite_.benchmarks.push_back({.name = "b", .samples = 2, .questions = questions});
+  }
+  void TearDown() override { omp_set_num_threads(threads_before_); }
+  static ModelConfig config() {
+    ModelConfig config = test::tiny_config(Architecture::qwen3);
+    config.vocab_size = 256;
+    return config;
+  }
+  rollout::Engine engine(double temperature = 1) {
+    rollout::EngineConfig engine_config;
+    engine_config.max_response_tokens = 24;
+    engine_config.eos_ids = {5, 11, 40};
+    engine_config.memory_bytes = 16 << 20;
+    engine_config.sampling.temperature = temperature;
+    return {parameters_.weights(), model::Precision::f32, engine_config};
+  }
+  GenerationResult generate(const std::string& folder, uint64_t seed = 1, double temperature = 1) {
+    auto used = engine(temperature);
+    return generate_responses(used, suite_, tokenizer_, template_, directory_ / folder,
+                              {"m", rollout::weights_fingerprint(parameters_.weights()), seed});
+  }
+  std::string responses(const std::string& folder) {
+    return read_file(directory_ / folder / "responses.jsonl");
+  }
+  std::string error(const std::function<void()>& act) {
+    try {
+      act();
+    } catch (const Error& failure) {
+      return failure.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(Evaluate, GeneratesEveryResponseInRequestOrder) {
+  const auto result = generate("full");
+  EXPECT_TRUE(result.is_finished);
+  EXPECT_EQ(result.run.num_done, 10u);
+  const ResponseFile file(directory_ / "full/responses.jsonl", suite_);
+  EXPECT_TRUE(file.missing().empty());
+  EXPECT_THAT(responses("full"),
+              ::testing::StartsWith("{\"benchmark\":\"a\",\"query_id\":\"q1\",\"sample\":0"));
+  // Equal ids in two benchmarks draw different numbers.
+  EXPECT_NE(response_text(*file.line({0, 0, 0}), ""), response_text(*file.line({1, 0, 0}), ""));
+}
+
+TEST_F(Evaluate, ContinuedEvaluationEqualsAnUninterruptedOne) {
+  generate("full");
+  const std::string whole = responses("full");
+  for (const size_t cut : {whole.size() / 3, whole.size() / 2, whole.size() - 5}) {
+    std::filesystem::create_directories(directory_ / "cut");
+    write_file_atomically(directory_ / "cut/generation.json", read_file(directory_ / "full/generation.json"));
+    write_file_atomically(directory_ / "cut/responses.jsonl", whole.substr(0, cut));
+    const auto result = generate("cut");
+    EXPECT_GT(result.num_kept, 0u);
+    EXPECT_EQ(result.num_kept + result.run.num_done, 10u);
+    EXPECT_EQ(responses("cut"), whole);
+  }
+}
+
+TEST_F(Evaluate, StopRequestLeavesAFolderThatGoesOn) {
+  request_stop();
+  const auto stopped = generate("stopped");
+  clear_stop_request();
+  EXPECT_FALSE(stopped.is_finished);
+  EXPECT_TRUE(generate("stopped").is_finished);
+  generate("full");
+  EXPECT_EQ(responses("stopped"), responses("full"));
+}
+
+TEST_F(Evaluate, FinishedFolderIsNotTouched) {
+  generate("full");
+  const auto again = generate("full");
+  EXPECT_EQ(again.num_kept, 10u);
+  EXPECT_EQ(again.run.num_done, 0u);
+}
+
+TEST_F(Evaluate, FolderOfAnotherEvaluationIsRefusedByName) {
+  generate("full");
+  EXPECT_THAT(error([&] { generate("full", 2); }), HasSubstr("seed is 1, this evaluation has 2"));
+  EXPECT_THAT(error([&] { generate("full", 1, 0.5); }),
+              HasSubstr("temperature is 1.0, this evaluation has 0.5"));
+  parameters_ = test::random_parameters(config(), 4);
+  EXPECT_THAT(error([&] { generate("full"); }), HasSubstr("model_fingerprint is"));
+}
+
+TEST_F(Evaluate, ResponsesWithoutOriginAreNotContinued) {
+  generate("full");
+  std::filesystem::remove(directory_ / "full/generation.json");
+  EXPECT_THAT(error([&] { generate("full"); }), HasSubstr("origin is not known"));
+}
+
+TEST_F(Evaluate, WritesSummaryAndTable) {
+  generate("full");
+  const ResponseFile file(directory_ / "full/responses.jsonl", suite_);
+  const auto evaluation = score_responses(suite_, file, tokenizer_, {.budgets = {8, 24}});
+  write_evaluation(directory_ / "full", evaluation, read_generation_record(directory_ / "full"));
+  const Json summary = parse_json(read_file(directory_ / "full/summary.json"), "summary");
+  EXPECT_EQ(summary["about"]["max_tokens"], 24);
+  EXPECT_EQ(summary["benchmarks"].size(), 2u);
+  EXPECT_THAT(read_file(directory_ / "full/summary.md"), HasSubstr("Budget 24 tokens"));
+}
+
+}  // namespace
+}  // namespace ropd::eval
