@@ -19,9 +19,10 @@ TEST(MathdNormalForm, DeletesUnitWordsBetweenNonWordCharacters) {
   EXPECT_EQ(mathd_normal_form("cat"), "cat");  // whole words only
 }
 
-TEST(MathdNormalForm, MatchesUnitsWithoutOverlapInTwoPasses) {
-  // The blank behind the first unit is used up by its match: one pass leaves every second unit.
-  EXPECT_EQ(mathd_normal_form("5 m m m m m"), "5mm");
+TEST(MathdNormalForm, NeedsTwoPassesForNeighbouringUnits) {
+  // The blank behind one unit is used up by its match, so the first pass leaves every second one.
+  EXPECT_EQ(mathd_normal_form("5 m m m m m"), "5");
+  EXPECT_EQ(mathd_normal_form("5*m*m"), "5**");
 }
 
 TEST(MathdNormalForm, DeletesTextAtTheEnd) {

@@ -141,9 +141,9 @@ class Verifier {
     if (gold.name == pred.name && are_equal_values(a, b, tolerance())) return true;
     if (gold.name == "!=") return false;
     if (mirrored(gold.name) == pred.name && are_equal_values(a, make_negative(b), tolerance())) return true;
-    // Multiples of each other have the same solutions. The reference solves; equations in one symbol it
-    // cannot compare.
-    if (!is_strict_ && gold.name == "=" && free_symbols(*a).size() < 2) return false;
+    // Multiples of each other have the same solutions. The reference solves, and its comparison of solutions
+    // fails for inequalities and for equations in one symbol.
+    if (!is_strict_ && (gold.name != "=" || free_symbols(*a).size() < 2)) return false;
     const auto sign = proportionality_sign(a, b);
     return sign && pred.name == (*sign > 0 ? gold.name : mirrored(gold.name));
   }
