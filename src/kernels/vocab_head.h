@@ -37,7 +37,7 @@ VocabularyScores score_vocabulary(std::span<const float> hidden, const PackedWei
                                   const ScoreRequest& request);
 
 // Replaces the logits [V] of a row by the gradient at them. Called once for every row, by several threads at
-// a time.
+// a time; must not throw.
 using RowObjective = std::function<void(int64_t row, std::span<float> logits)>;
 
 // Adds to grad_hidden [R, D] and grad_weight [V, D] the gradient that row_objective leaves at the logits. An
