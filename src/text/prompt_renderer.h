@@ -1,4 +1,5 @@
-// Questions as the ids a model reads: prefix and suffix around the last turn, chat template with generation prompt, tokenizer.
+// Questions as the ids a model reads: prefix and suffix around the last turn, chat template with generation
+// prompt, tokenizer.
 #pragma once
 #include <string>
 #include <vector>
@@ -20,11 +21,15 @@ struct PromptSettings {
 class PromptRenderer {
  public:
   PromptRenderer(Tokenizer tokenizer, ChatTemplate chat_template, PromptSettings settings)
-      : tokenizer_(std::move(tokenizer)), template_(std::move(chat_template)), settings_(std::move(settings)) {}
+      : tokenizer_(std::move(tokenizer)),
+        template_(std::move(chat_template)),
+        settings_(std::move(settings)) {}
   static PromptRenderer load(const Path& model_directory, PromptSettings settings);
 
   [[nodiscard]] std::string render_text(const Query& query) const;
-  [[nodiscard]] std::vector<Token> render(const Query& query) const { return tokenizer_.encode(render_text(query)); }
+  [[nodiscard]] std::vector<Token> render(const Query& query) const {
+    return tokenizer_.encode(render_text(query));
+  }
   // All of them, in parallel; fails naming the first query that cannot be rendered.
   [[nodiscard]] std::vector<std::vector<Token>> render_all(const std::vector<Query>& queries) const;
   const Tokenizer& tokenizer() const { return tokenizer_; }
