@@ -59,10 +59,18 @@ void generate(const EvalOptions& options, const eval::Suite& suite, const text::
          " responses in ", options.out, " (the same command goes on)");
 }
 
+// Those given; otherwise the longest response of the generation.
+std::vector<uint32_t> choose_budgets(const EvalOptions& options) {
+  if (!options.budgets.empty()) return eval::parse_budgets(options.budgets);
+  const Json record = options.rescores ? eval::read_generation_record(options.out) : Json();
+  const Json max_tokens = record.is_object() ? record.value("max_tokens", Json()) : Json();
+  const bool is_known = max_tokens.is_number_unsigned() && max_tokens > 0 && max_tokens <= (1 << 24);
+  return {is_known ? max_tokens.get<uint32_t>() : uint32_t(options.max_tokens)};
+}
+
 void run_eval(const CLI::App& command, const EvalOptions& options) {
   eval::ScoringConfig scoring;
-  scoring.budgets = options.budgets.empty() ? std::vector<uint32_t>{uint32_t(options.max_tokens)}
-                                            : eval::parse_budgets(options.budgets);
+  scoring.budgets = choose_budgets(options);
   scoring.grader = options.is_strict ? grading::Mode::strict : grading::Mode::reference;
   scoring.allows_missing = options.allows_missing;
   if (!options.rescores && scoring.budgets.back() > options.max_tokens)
