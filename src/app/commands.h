@@ -12,6 +12,11 @@ namespace ropd::app {
 // True when --json was given; app is the program or one of its subcommands.
 bool wants_json(const CLI::App& app);
 
+void add_train(CLI::App& app);
+void add_resume(CLI::App& app);
+void add_plan(CLI::App& app);
+void add_score(CLI::App& app);
+void add_sft(CLI::App& app);
 void add_completion(CLI::App& app);
 void add_config_reference(CLI::App& app);
 void add_inspect(CLI::App& app);

@@ -33,6 +33,11 @@ Every command explains itself: ropd COMMAND --help)";
 // In the order of --help.
 void add_commands(CLI::App& app) {
   add_generate(app);
+  add_train(app);
+  add_resume(app);
+  add_plan(app);
+  add_score(app);
+  add_sft(app);
   add_report(app);
   add_inspect(app);
   add_completion(app);
@@ -52,8 +57,8 @@ void configure(CLI::App& app) {
   app.set_help_flag("-h,--help", "print this help and exit");
   app.require_subcommand(1);
   app.fallthrough();  // ropd inspect DIR --json is ropd --json inspect DIR
-  app.add_flag("--quiet", "no progress and no messages except warnings");
-  app.add_flag("--json", "results and progress as JSON lines");
+  app.add_flag("--quiet")->description("no progress and no messages except warnings");
+  app.add_flag("--json")->description("results and progress as JSON lines");
   app.add_option("--threads", "number of threads (default: all cores)")->check(CLI::Range(1, 4096));
   // Runs after all options are read and before the command's own callback.
   app.parse_complete_callback([&app] {

@@ -28,7 +28,8 @@ void measure_batch(IterationRecord& record, std::span<const Rollout> rollouts, u
   record.rollout_policy_age = age / count;
 }
 
-DistillationMeans measure_distillation(std::span<const Scores> scores, std::span<const distill::Supervision> supervision) {
+DistillationMeans measure_distillation(std::span<const Scores> scores,
+                                       std::span<const distill::Supervision> supervision) {
   DistillationMeans sum;
   double positions = 0;
   for (size_t i = 0; i < scores.size(); ++i) {
@@ -47,7 +48,8 @@ DistillationMeans measure_distillation(std::span<const Scores> scores, std::span
           kept_mass += student;
           difference += student * (s.student_logprobs[t * k + j] - teacher_logprob);
         }
-        const bool has_coefficient = k != supervision[i].num_candidates || supervision[i].coefficients[t * k + j] != 0;
+        const bool has_coefficient =
+            k != supervision[i].num_candidates || supervision[i].coefficients[t * k + j] != 0;
         masked += !has_coefficient && s.student_logprobs[t * k + j] != static_cast<float>(teacher_logprob);
       }
       sum.student_mass += student_mass;
@@ -57,21 +59,24 @@ DistillationMeans measure_distillation(std::span<const Scores> scores, std::span
         sum.overlap += s.overlap[t];
         sum.masked_fraction += masked / static_cast<double>(k);
       }
-      if (std::isfinite(s.teacher_sampled_logprobs[t])) sum.kl_sampled += s.sampled_logprobs[t] - s.teacher_sampled_logprobs[t];
+      if (std::isfinite(s.teacher_sampled_logprobs[t]))
+        sum.kl_sampled += s.sampled_logprobs[t] - s.teacher_sampled_logprobs[t];
       sum.entropy += s.student_entropy[t];
     }
   }
-  for (double* mean : {&sum.student_mass, &sum.teacher_mass, &sum.overlap, &sum.kl_candidates, &sum.kl_sampled, &sum.entropy,
-                       &sum.masked_fraction})
+  for (double* mean : {&sum.student_mass, &sum.teacher_mass, &sum.overlap, &sum.kl_candidates,
+                       &sum.kl_sampled, &sum.entropy, &sum.masked_fraction})
     *mean /= std::max(positions, 1.0);
   return sum;
 }
 
-void measure_drift(IterationRecord& record, std::span<const Rollout> rollouts, std::span<const Scores> scores) {
+void measure_drift(IterationRecord& record, std::span<const Rollout> rollouts,
+                   std::span<const Scores> scores) {
   double sum = 0, largest = 0, count = 0;
   for (size_t i = 0; i < rollouts.size(); ++i)
     for (size_t t = 0; t < rollouts[i].sampled_logprobs.size(); ++t) {
-      const double drift = std::abs(static_cast<double>(rollouts[i].sampled_logprobs[t]) - scores[i].sampled_logprobs[t]);
+      const double drift =
+          std::abs(static_cast<double>(rollouts[i].sampled_logprobs[t]) - scores[i].sampled_logprobs[t]);
       sum += drift;
       largest = std::max(largest, drift);
       ++count;
@@ -85,16 +90,21 @@ std::vector<std::string> find_alarms(const IterationRecord& record, const AlarmC
                                      std::optional<double> first_length_mean) {
   std::vector<std::string> alarms;
   if (record.distillation.student_mass > 0 && record.distillation.student_mass < config.student_mass)
-    alarms.push_back(fmt::format("only {:.1f}% of the student's probability is inside its candidates (objective.top_k)",
-                                 100 * record.distillation.student_mass));
-  if (config.length_factor > 0 && first_length_mean && record.response_length_mean > config.length_factor * *first_length_mean)
+    alarms.push_back(
+        fmt::format("only {:.1f}% of the student's probability is inside its candidates (objective.top_k)",
+                    100 * record.distillation.student_mass));
+  if (config.length_factor > 0 && first_length_mean &&
+      record.response_length_mean > config.length_factor * *first_length_mean)
     alarms.push_back(fmt::format("mean response length {:.0f} is {:.1f} times that of the first iteration",
-                                 record.response_length_mean, record.response_length_mean / *first_length_mean));
+                                 record.response_length_mean,
+                                 record.response_length_mean / *first_length_mean));
   if (record.truncated > config.truncation)
-    alarms.push_back(fmt::format("{:.0f}% of the responses are cut at the limit (EOS ids, rollout.max_response_tokens)",
-                                 100 * record.truncated));
+    alarms.push_back(
+        fmt::format("{:.0f}% of the responses are cut at the limit (EOS ids, rollout.max_response_tokens)",
+                    100 * record.truncated));
   if (config.drift > 0 && record.drift_mean && *record.drift_mean > config.drift)
-    alarms.push_back(fmt::format("rollout and trainer log-probabilities differ by {:.3f} on average", *record.drift_mean));
+    alarms.push_back(
+        fmt::format("rollout and trainer log-probabilities differ by {:.3f} on average", *record.drift_mean));
   uint64_t skipped = 0;
   for (const StepRecord& step : record.steps) skipped += step.skipped;
   if (skipped > 0) alarms.push_back(fmt::format("{} steps skipped: gradient not finite", skipped));

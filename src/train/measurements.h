@@ -1,5 +1,5 @@
-// The numbers of a batch that people watch: lengths, truncation, how student and teacher meet on the candidates, drift between
-// rollout and trainer.
+// The numbers of a batch that people watch: lengths, truncation, how student and teacher meet on the
+// candidates, drift between rollout and trainer.
 #pragma once
 #include <span>
 #include <string>
@@ -16,10 +16,12 @@ namespace ropd::train {
 void measure_batch(IterationRecord& record, std::span<const Rollout> rollouts, uint64_t policy_step);
 
 // Means over all valid response tokens, in order.
-DistillationMeans measure_distillation(std::span<const Scores> scores, std::span<const distill::Supervision> supervision);
+DistillationMeans measure_distillation(std::span<const Scores> scores,
+                                       std::span<const distill::Supervision> supervision);
 
 // |rollout - trainer log-probability| of sampled tokens, where rollouts carry theirs.
-void measure_drift(IterationRecord& record, std::span<const Rollout> rollouts, std::span<const Scores> scores);
+void measure_drift(IterationRecord& record, std::span<const Rollout> rollouts,
+                   std::span<const Scores> scores);
 
 // What a person should look at, a sentence each.
 std::vector<std::string> find_alarms(const IterationRecord& record, const AlarmConfig& config,

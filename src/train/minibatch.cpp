@@ -21,7 +21,8 @@ std::vector<size_t> batch_order(std::span<const Rollout> rollouts, const TrainCo
   if (!config.train.length_balanced) return order;
   // Longest first, each to the minibatch with the fewest tokens that has room.
   const auto sizes = minibatch_sizes(rollouts.size(), config.train.minibatch);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return length_of(rollouts[a]) > length_of(rollouts[b]); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return length_of(rollouts[a]) > length_of(rollouts[b]); });
   std::vector<std::vector<size_t>> dealt(sizes.size());
   std::vector<int64_t> tokens(sizes.size(), 0);
   for (const size_t i : order) {
@@ -38,11 +39,13 @@ std::vector<size_t> batch_order(std::span<const Rollout> rollouts, const TrainCo
 
 std::vector<Microbatch> pack_minibatch(std::span<const ScoredRollout> minibatch, const TrainConfig& config) {
   const double nominal = static_cast<double>(config.train.minibatch);
-  const auto ranges = distill::pack_in_order(minibatch.size(), static_cast<int64_t>(config.train.microbatch_tokens),
-                                             [&](size_t i) { return length_of(*minibatch[i].rollout); });
+  const auto ranges =
+      distill::pack_in_order(minibatch.size(), static_cast<int64_t>(config.train.microbatch_tokens),
+                             [&](size_t i) { return length_of(*minibatch[i].rollout); });
   std::map<uint32_t, uint64_t> tokens_of_source;  // one entry in all unless sources are balanced
   const bool by_source = config.train.reduction == Reduction::source_balanced;
-  for (const ScoredRollout& item : minibatch) tokens_of_source[by_source ? item.source : 0] += item.supervision->num_valid();
+  for (const ScoredRollout& item : minibatch)
+    tokens_of_source[by_source ? item.source : 0] += item.supervision->num_valid();
 
   std::vector<Microbatch> microbatches;
   for (const auto& [begin, end] : ranges) {
@@ -53,7 +56,8 @@ std::vector<Microbatch> pack_minibatch(std::span<const ScoredRollout> minibatch,
       const ScoredRollout& item = minibatch[i];
       double weight;
       if (config.train.reduction == Reduction::dynamic_microbatch)
-        weight = static_cast<double>(end - begin) / nominal / static_cast<double>(std::max<uint64_t>(tokens_here, 1));
+        weight = static_cast<double>(end - begin) / nominal /
+                 static_cast<double>(std::max<uint64_t>(tokens_here, 1));
       else
         weight = static_cast<double>(minibatch.size()) / nominal /
                  static_cast<double>(std::max<uint64_t>(tokens_of_source[by_source ? item.source : 0], 1)) /

@@ -1,5 +1,5 @@
-// From a scored batch to weighted microbatches: the split into minibatches, the three reductions, the packing (method.md
-// sections 2 and 4).
+// From a scored batch to weighted microbatches: the split into minibatches, the three reductions, the packing
+// (method.md sections 2 and 4).
 #pragma once
 #include <cstdint>
 #include <span>
@@ -17,8 +17,8 @@ struct ScoredRollout {
   uint32_t source = 0;  // which part of a mixture
 };
 
-// The order in which an iteration's responses are split: as recorded, or by length dealt out so that minibatches weigh the same
-// number of tokens.
+// The order in which an iteration's responses are split: as recorded, or by length dealt out so that
+// minibatches weigh the same number of tokens.
 std::vector<size_t> batch_order(std::span<const Rollout> rollouts, const TrainConfig& config);
 
 struct Microbatch {

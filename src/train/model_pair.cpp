@@ -29,7 +29,9 @@ void check_vocabularies(const TrainConfig& config, ModelPair& pair, const text::
   if (!map.is_identity()) {
     map.check_usable();
     if (objective_config(config, {}).needs_full_teacher())
-      fail("objective.kind compares whole distributions, but student and teacher have different tokenizers (use candidates)");
+      fail(
+          "objective.kind compares whole distributions, but student and teacher have different tokenizers "
+          "(use candidates)");
     pair.teacher_renderer = text::PromptRenderer::load(config.teacher, prompt);
   }
   pair.notes.push_back("teacher vocabulary: " + map.describe());
@@ -43,19 +45,25 @@ ModelPair load_models(const TrainConfig& config) {
   pair.student = std::make_shared<const io::ModelDirectory>(config.student);
   pair.teacher = std::make_shared<const io::ModelDirectory>(config.teacher);
   if (pair.student->config().is_moe())
-    fail(config.student, ": mixture-of-experts models can be teachers but not students (no gradient through the router)");
-  const text::PromptSettings prompt{config.data.prompt_prefix, config.data.prompt_suffix, config.data.thinking};
+    fail(config.student,
+         ": mixture-of-experts models can be teachers but not students (no gradient through the router)");
+  const text::PromptSettings prompt{config.data.prompt_prefix, config.data.prompt_suffix,
+                                    config.data.thinking};
   if (has_tokenizer(config.student) && text::ChatTemplate::exists(config.student))
     pair.student_renderer = text::PromptRenderer::load(config.student, prompt);
   if (needs_sampling(config) && !pair.student_renderer)
-    fail(config.student, ": no tokenizer.json with a chat template, but a stage samples responses to queries (only runs whose "
-         "stages all read banks from files need neither)");
+    fail(
+        config.student,
+        ": no tokenizer.json with a chat template, but a stage samples responses to queries (only runs whose "
+        "stages all read banks from files need neither)");
   check_vocabularies(config, pair, prompt);
   pair.eos_ids = pair.student->generation().eos_ids;
   const auto& teacher_eos = pair.teacher->generation().eos_ids;
-  if (pair.eos_ids.empty()) pair.notes.push_back("the student names no EOS id: every response runs into the token limit");
+  if (pair.eos_ids.empty())
+    pair.notes.push_back("the student names no EOS id: every response runs into the token limit");
   if (!pair.vocabulary_map && pair.eos_ids != teacher_eos)
-    pair.notes.push_back("EOS ids differ: student " + joined(pair.eos_ids) + ", teacher " + joined(teacher_eos));
+    pair.notes.push_back("EOS ids differ: student " + joined(pair.eos_ids) + ", teacher " +
+                         joined(teacher_eos));
   pair.teacher_weights = model::map_weights(pair.teacher);
   return pair;
 }
@@ -70,8 +78,9 @@ std::optional<distill::TeacherTranslation> ModelPair::translation(
   }
   result.read = [this, query_of = std::move(query_of)](const Rollout& rollout) {
     const auto aligned = vocabulary_map->align(rollout.response_ids);
-    return distill::TeacherReading{teacher_renderer ? teacher_renderer->render(query_of(rollout.query_id)) : rollout.prompt_ids,
-                                   aligned.teacher_ids, aligned.teacher_position};
+    return distill::TeacherReading{
+        teacher_renderer ? teacher_renderer->render(query_of(rollout.query_id)) : rollout.prompt_ids,
+        aligned.teacher_ids, aligned.teacher_position};
   };
   return result;
 }

@@ -25,13 +25,14 @@ struct ModelPair {
   std::optional<text::VocabularyMap> vocabulary_map;     // likewise
   std::vector<std::string> notes;                        // what a person should know, a sentence each
 
-  // How the teacher reads rollouts; nothing when ids mean the same to both. `query_of` finds the query of a rollout, which the
-  // teacher's own template needs.
-  std::optional<distill::TeacherTranslation> translation(std::function<const Query&(const std::string& query_id)> query_of) const;
+  // How the teacher reads rollouts; nothing when ids mean the same to both. `query_of` finds the query of a
+  // rollout, which the teacher's own template needs.
+  std::optional<distill::TeacherTranslation> translation(
+      std::function<const Query&(const std::string& query_id)> query_of) const;
 };
 
-// Fails, before weights are touched, when the two cannot work together: another vocabulary without a usable map, a student that
-// cannot be trained, prompts that cannot be rendered.
+// Fails, before weights are touched, when the two cannot work together: another vocabulary without a usable
+// map, a student that cannot be trained, prompts that cannot be rendered.
 ModelPair load_models(const TrainConfig& config);
 
 }  // namespace ropd::train

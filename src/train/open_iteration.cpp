@@ -51,7 +51,8 @@ void save_open_iteration(const Path& folder, const OpenIteration& open) {
   }
   std::vector<io::StoredTensor> tensors;
   for (const auto& [name, values] : columns.named())
-    tensors.push_back({name, DType::f32, {static_cast<int64_t>(values->size())}, std::as_bytes(std::span(*values))});
+    tensors.push_back(
+        {name, DType::f32, {static_cast<int64_t>(values->size())}, std::as_bytes(std::span(*values))});
   io::write_safetensors(folder / kSupervision, tensors);
   write_file_atomically(folder / kRecord, io::metrics_line(open.record) + "\n");
 }
@@ -72,9 +73,11 @@ OpenIteration load_open_iteration(const Path& folder) {
   for (const float source : columns.source) open.source.push_back(static_cast<uint32_t>(source));
   size_t at = 0, position = 0;
   for (size_t i = 0; i < columns.num_candidates.size(); ++i) {
-    const size_t length = open.rollouts.at(i).response_ids.size(), k = static_cast<size_t>(columns.num_candidates[i]);
+    const size_t length = open.rollouts.at(i).response_ids.size(),
+                 k = static_cast<size_t>(columns.num_candidates[i]);
     if (at + length * k > columns.ids.size() || position + length > columns.is_valid.size())
-      fail((folder / kSupervision).string(), ": fewer values than the ", open.rollouts.size(), " rollouts need (damaged?)");
+      fail((folder / kSupervision).string(), ": fewer values than the ", open.rollouts.size(),
+           " rollouts need (damaged?)");
     distill::Supervision s;
     s.num_candidates = static_cast<uint32_t>(k);
     for (size_t j = at; j < at + length * k; ++j) {
@@ -83,7 +86,8 @@ OpenIteration load_open_iteration(const Path& folder) {
       s.coefficients.push_back(columns.coefficients[j]);
       s.teacher_logprobs.push_back(columns.teacher_logprobs[j]);
     }
-    for (size_t t = position; t < position + length; ++t) s.is_valid.push_back(static_cast<uint8_t>(columns.is_valid[t]));
+    for (size_t t = position; t < position + length; ++t)
+      s.is_valid.push_back(static_cast<uint8_t>(columns.is_valid[t]));
     at += length * k;
     position += length;
     open.supervision.push_back(std::move(s));

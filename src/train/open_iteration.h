@@ -1,5 +1,6 @@
-// An iteration between scoring and its last update: what is fixed for all its minibatches. Part of a checkpoint that is taken
-// in the middle, because candidates, coefficients and the old policy cannot be computed again once the weights have moved.
+// An iteration between scoring and its last update: what is fixed for all its minibatches. Part of a
+// checkpoint that is taken in the middle, because candidates, coefficients and the old policy cannot be
+// computed again once the weights have moved.
 #pragma once
 #include <vector>
 
@@ -11,13 +12,15 @@
 namespace ropd::train {
 
 struct OpenIteration {
-  std::vector<Rollout> rollouts;                    // in the order of the split
-  std::vector<uint32_t> source;                     // [rollouts]
-  std::vector<distill::Supervision> supervision;    // [rollouts]; empty when every minibatch is scored on its own
-  IterationRecord record;                           // what is known so far, without steps
+  std::vector<Rollout> rollouts;  // in the order of the split
+  std::vector<uint32_t> source;   // [rollouts]
+  std::vector<distill::Supervision>
+      supervision;         // [rollouts]; empty when every minibatch is scored on its own
+  IterationRecord record;  // what is known so far, without steps
 };
 
-// Writes open_rollouts.jsonl, open_supervision.safetensors and open_record.jsonl into a checkpoint folder. Exact both ways.
+// Writes open_rollouts.jsonl, open_supervision.safetensors and open_record.jsonl into a checkpoint folder.
+// Exact both ways.
 void save_open_iteration(const Path& folder, const OpenIteration& open);
 OpenIteration load_open_iteration(const Path& folder);
 

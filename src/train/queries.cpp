@@ -25,12 +25,13 @@ QuerySet load_queries(const TrainConfig& config, const text::PromptRenderer& ren
   }
   set.num_too_long = all.size() - short_enough.size();
   if (set.num_too_long > 0)
-    log_info(config.data.queries, ": ", set.num_too_long, " of ", all.size(), " queries dropped, their prompts exceed ",
-             config.data.max_prompt_tokens, " tokens");
+    log_info(config.data.queries, ": ", set.num_too_long, " of ", all.size(),
+             " queries dropped, their prompts exceed ", config.data.max_prompt_tokens, " tokens");
   const auto selection = query_selection(config);
   auto chosen = selection ? io::select_queries(short_enough, *selection) : short_enough;
   chosen = io::order_queries(std::move(chosen), config.data.order_seed);
-  if (chosen.empty()) fail(config.data.queries, ": no query is left of ", all.size(), " (data.max_prompt_tokens, data.select)");
+  if (chosen.empty())
+    fail(config.data.queries, ": no query is left of ", all.size(), " (data.max_prompt_tokens, data.select)");
   std::string identity;
   for (Query& query : chosen) {
     const auto& prompt = prompts[index_of.at(query.id)];
@@ -47,7 +48,8 @@ rollout::Request request_at(const QuerySet& set, uint64_t position, uint64_t see
   return {query.id, static_cast<uint32_t>(position / set.queries.size()), prompt, seed, query.answer};
 }
 
-std::vector<rollout::Request> take_requests(const QuerySet& set, uint64_t position, uint64_t count, uint64_t seed, bool grouped) {
+std::vector<rollout::Request> take_requests(const QuerySet& set, uint64_t position, uint64_t count,
+                                            uint64_t seed, bool grouped) {
   std::vector<uint64_t> positions(count);
   for (uint64_t i = 0; i < count; ++i) positions[i] = position + i;
   if (grouped)

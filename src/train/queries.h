@@ -27,11 +27,12 @@ struct QuerySet {
 // Fails when nothing is left.
 QuerySet load_queries(const TrainConfig& config, const text::PromptRenderer& renderer);
 
-// The endless stream of (query, sample) that a run draws responses for: query r mod N, sample r / N. Every stretch of n * N
-// requests holds each query n times.
+// The endless stream of (query, sample) that a run draws responses for: query r mod N, sample r / N. Every
+// stretch of n * N requests holds each query n times.
 rollout::Request request_at(const QuerySet& set, uint64_t position, uint64_t seed);
 
 // `count` requests from `position` on. Grouped: the responses to one query stand together.
-std::vector<rollout::Request> take_requests(const QuerySet& set, uint64_t position, uint64_t count, uint64_t seed, bool grouped);
+std::vector<rollout::Request> take_requests(const QuerySet& set, uint64_t position, uint64_t count,
+                                            uint64_t seed, bool grouped);
 
 }  // namespace ropd::train

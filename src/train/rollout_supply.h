@@ -1,5 +1,6 @@
-// Where an iteration gets its rollouts: sampled now from the current student, or read from a bank (method.md section 6). Every
-// response is on disk before it is trained on, and a rollout of unexpected weights is refused.
+// Where an iteration gets its rollouts: sampled now from the current student, or read from a bank (method.md
+// section 6). Every response is on disk before it is trained on, and a rollout of unexpected weights is
+// refused.
 #pragma once
 #include <map>
 #include <memory>
@@ -27,14 +28,16 @@ struct SuppliedRollouts {
 
 class RolloutSupply {
  public:
-  RolloutSupply(const TrainConfig& config, const io::RunDirectory& directory, const ModelPair& models, const QuerySet& queries);
+  RolloutSupply(const TrainConfig& config, const io::RunDirectory& directory, const ModelPair& models,
+                const QuerySet& queries);
 
-  // The rollouts of an iteration. `student` are the weights after `state.step` optimization steps. Advances the cursors and
-  // counters of `state` when complete.
-  SuppliedRollouts take(const Source& source, uint64_t iteration, const model::Weights& student, RunState& state);
+  // The rollouts of an iteration. `student` are the weights after `state.step` optimization steps. Advances
+  // the cursors and counters of `state` when complete.
+  SuppliedRollouts take(const Source& source, uint64_t iteration, const model::Weights& student,
+                        RunState& state);
 
-  // Makes a bank that later iterations need: of the initial student (weights of config.student), or frozen from `student` now.
-  // False after a stop request.
+  // Makes a bank that later iterations need: of the initial student (weights of config.student), or frozen
+  // from `student` now. False after a stop request.
   bool make_initial_bank();
   bool freeze_recent_bank(const model::Weights& student, uint64_t step);
 
@@ -50,7 +53,8 @@ class RolloutSupply {
   std::map<std::string, std::vector<Rollout>> banks_;  // by source_name
 
   rollout::Engine& engine_with(const model::Weights& weights, uint64_t step);
-  bool make_bank(const Path& path, const model::Weights& weights, uint64_t step, const std::string& part, const std::string& model);
+  bool make_bank(const Path& path, const model::Weights& weights, uint64_t step, const std::string& part,
+                 const std::string& model);
   SuppliedRollouts sample(uint64_t iteration, uint64_t count, const model::Weights& student, RunState& state);
   std::vector<Rollout> from_bank(const Source& source, uint64_t count, RunState& state);
 };

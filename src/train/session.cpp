@@ -23,12 +23,13 @@ namespace {
 
 // One line an iteration, for a researcher's eye.
 std::string iteration_line(const IterationRecord& r, uint64_t total, double seconds_left) {
-  std::string line = fmt::format("iteration {:>2}/{}  {:<8} loss {:+.4f}  grad {:.3f}", r.iteration, total, r.source, r.loss,
-                                 r.grad_norm);
+  std::string line = fmt::format("iteration {:>2}/{}  {:<8} loss {:+.4f}  grad {:.3f}", r.iteration, total,
+                                 r.source, r.loss, r.grad_norm);
   if (r.trigger.ratio) line += fmt::format("  D/V {:.2f}", *r.trigger.ratio);
   if (r.trigger.tau) line += fmt::format("  tau {}", *r.trigger.tau);
-  line += fmt::format("  KL {:.4f}  length {:.0f}  cut {:.0f}%  {} tok/s  {:.1f} s", r.distillation.kl_candidates,
-                      r.response_length_mean, 100 * r.truncated, format_count(r.tokens_per_second), r.seconds.total);
+  line += fmt::format("  KL {:.4f}  length {:.0f}  cut {:.0f}%  {} tok/s  {:.1f} s",
+                      r.distillation.kl_candidates, r.response_length_mean, 100 * r.truncated,
+                      format_count(r.tokens_per_second), r.seconds.total);
   return line + (r.iteration < total ? "  " + format_duration(seconds_left) + " left" : "");
 }
 
@@ -37,8 +38,8 @@ void check_budget(const TrainConfig& config, const RunState& state, uint64_t fir
   const uint64_t consumed = config.train.iterations * config.train.responses_per_iteration;
   const uint64_t steps = config.train.iterations * steps_per_iteration(config);
   if (state.consumed != consumed || state.step - first_step != steps)
-    fail("the run consumed C = ", state.consumed, " responses in U = ", state.step - first_step, " steps; planned were ",
-         consumed, " and ", steps, " (a fault in the program: please report it)");
+    fail("the run consumed C = ", state.consumed, " responses in U = ", state.step - first_step,
+         " steps; planned were ", consumed, " and ", steps, " (a fault in the program: please report it)");
 }
 
 class Session {
@@ -47,8 +48,9 @@ class Session {
       : config_(config),
         directory_(std::move(directory)),
         models_(load_models(config_)),
-        queries_(needs_sampling(config_) || !config_.data.queries.empty() ? load_queries(config_, *models_.student_renderer)
-                                                                          : QuerySet{}),
+        queries_(needs_sampling(config_) || !config_.data.queries.empty()
+                     ? load_queries(config_, *models_.student_renderer)
+                     : QuerySet{}),
         store_(directory_.checkpoints()) {
     for (const std::string& note : models_.notes) log_info(note);
     for (const std::string& warning : config_warnings(config_)) log_warning(warning);
@@ -74,11 +76,13 @@ class Session {
     };
     Trainer trainer(config_, directory_, models_, queries_, hooks);
     first_step_ = trainer.state().step;
-    io::require_free_space(directory_.path(), checkpoint_bytes(trainer), "the next checkpoint and the one before it");
+    io::require_free_space(directory_.path(), checkpoint_bytes(trainer),
+                           "the next checkpoint and the one before it");
     restore(trainer);
     io::MetricsFile file(directory_.metrics());
     metrics = &file;
-    const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+    const double now =
+        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
     tensorboard_.emplace(directory_.tensorboard(), now, trainer.state().step);
     log_info("curriculum: ", trainer.curriculum().describe());
 
@@ -93,9 +97,11 @@ class Session {
       tensorboard_->write(*record);
       const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       const double per_iteration = elapsed / static_cast<double>(record->iteration + 1 - first_iteration);
-      log_info(iteration_line(*record, config_.train.iterations,
-                              per_iteration * static_cast<double>(config_.train.iterations - record->iteration)));
-      for (const std::string& alarm : record->alarms) log_warning("iteration ", record->iteration, ": ", alarm);
+      log_info(
+          iteration_line(*record, config_.train.iterations,
+                         per_iteration * static_cast<double>(config_.train.iterations - record->iteration)));
+      for (const std::string& alarm : record->alarms)
+        log_warning("iteration ", record->iteration, ": ", alarm);
       const bool is_due = config_.checkpoint.every > 0 && record->iteration % config_.checkpoint.every == 0;
       const auto before = std::chrono::steady_clock::now();
       if (is_due || trainer.is_done() || is_kept(trainer.state().step)) save(trainer);
@@ -117,7 +123,8 @@ class Session {
   std::optional<uint64_t> saved_step_;
 
   static uint64_t checkpoint_bytes(Trainer& trainer) {
-    return 2 * 5 * sizeof(float) * trainer.student().values().size();  // weights, two moments, two trigger means; old and new
+    return 2 * 5 * sizeof(float) *
+           trainer.student().values().size();  // weights, two moments, two trigger means; old and new
   }
 
   bool is_kept(uint64_t step) const {
@@ -135,9 +142,11 @@ class Session {
     const auto newest = io::newest_valid_checkpoint(directory_.checkpoints());
     const uint64_t step = newest ? newest->step : first_step_;
     const uint64_t removed = io::cut_metrics_back(directory_.metrics(), step);
-    if (removed > 0) log_info("metrics.jsonl: ", removed, " lines behind step ", step, " moved to metrics.discarded.jsonl");
+    if (removed > 0)
+      log_info("metrics.jsonl: ", removed, " lines behind step ", step, " moved to metrics.discarded.jsonl");
     if (!newest) return;
-    const auto known = std::filesystem::exists(directory_.metrics()) ? io::read_metrics(directory_.metrics()) : io::Metrics{};
+    const auto known = std::filesystem::exists(directory_.metrics()) ? io::read_metrics(directory_.metrics())
+                                                                     : io::Metrics{};
     trainer.restore(newest->path, known.open_steps);
     saved_step_ = newest->step;
     log_info("going on from ", newest->path.string());
@@ -145,7 +154,8 @@ class Session {
 
   RunOutcome stop(const Trainer& trainer) {
     if (saved_step_ != trainer.state().step && trainer.state().step > first_step_) save(trainer);
-    log_info("stopped after step ", trainer.state().step, "; go on with: ropd resume ", directory_.path().string());
+    log_info("stopped after step ", trainer.state().step, "; go on with: ropd resume ",
+             directory_.path().string());
     return RunOutcome::stopped;
   }
 };
@@ -153,7 +163,8 @@ class Session {
 }  // namespace
 
 RunOutcome start_run(const TrainConfig& config, const std::string& command_line) {
-  auto directory = io::RunDirectory::create(config.output, config_to_yaml(config, true), io::describe_environment(command_line));
+  auto directory = io::RunDirectory::create(config.output, config_to_yaml(config, true),
+                                            io::describe_environment(command_line));
   return Session(config, std::move(directory)).run();
 }
 
@@ -166,9 +177,11 @@ RunOutcome resume_run(const Path& run_directory, const std::string&) {
 
 RunOutcome start_or_resume_run(const TrainConfig& config, const std::string& command_line) {
   if (!std::filesystem::exists(Path(config.output) / "config.yaml")) return start_run(config, command_line);
-  const std::string held = read_file(Path(config.output) / "config.yaml"), wanted = config_to_yaml(config, true);
+  const std::string held = read_file(Path(config.output) / "config.yaml"),
+                    wanted = config_to_yaml(config, true);
   if (held != wanted)
-    fail(config.output, ": holds another run (its config.yaml differs from this one); choose another output or remove it");
+    fail(config.output,
+         ": holds another run (its config.yaml differs from this one); choose another output or remove it");
   return resume_run(config.output, command_line);
 }
 

@@ -1,4 +1,5 @@
-// A run from its directory's first file to its last: checks, training, checkpoints, metrics, stopping and going on.
+// A run from its directory's first file to its last: checks, training, checkpoints, metrics, stopping and
+// going on.
 #pragma once
 #include <string>
 
@@ -12,7 +13,8 @@ enum class RunOutcome { done, stopped };  // stopped: on request, saved, to be r
 // A new run in config.output. Fails, before anything trains, when something does not fit.
 RunOutcome start_run(const TrainConfig& config, const std::string& command_line);
 
-// Goes on from the newest checkpoint that verifies; from the beginning when there is none yet. A run that is done stays as it is.
+// Goes on from the newest checkpoint that verifies; from the beginning when there is none yet. A run that is
+// done stays as it is.
 RunOutcome resume_run(const Path& run_directory, const std::string& command_line);
 
 // Starts the run, or goes on with it when config.output holds the same one already.

@@ -17,7 +17,9 @@ namespace {
 
 class Stopwatch {
  public:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
 
  private:
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
@@ -44,12 +46,14 @@ FloatStorage trigger_vector(const TrainConfig& config, const io::RunDirectory& d
   return config.trigger.storage == Storage::file ? FloatStorage(size, directory.path()) : FloatStorage(size);
 }
 
-std::string data_fingerprint(const QuerySet& queries) { return queries.queries.empty() ? "none" : queries.fingerprint; }
+std::string data_fingerprint(const QuerySet& queries) {
+  return queries.queries.empty() ? "none" : queries.fingerprint;
+}
 
 }  // namespace
 
-Trainer::Trainer(const TrainConfig& config, const io::RunDirectory& directory, const ModelPair& models, const QuerySet& queries,
-                 TrainerHooks hooks)
+Trainer::Trainer(const TrainConfig& config, const io::RunDirectory& directory, const ModelPair& models,
+                 const QuerySet& queries, TrainerHooks hooks)
     : config_(config),
       directory_(directory),
       models_(models),
@@ -70,7 +74,8 @@ Trainer::Trainer(const TrainConfig& config, const io::RunDirectory& directory, c
   if (curriculum_.can_watch()) {
     trigger_running_ = trigger_vector(config, directory, student_.values().size());
     trigger_previous_ = trigger_vector(config, directory, student_.values().size());
-    trigger_ = std::make_unique<curriculum::GradientTrigger>(trigger_running_.values(), trigger_previous_.values());
+    trigger_ =
+        std::make_unique<curriculum::GradientTrigger>(trigger_running_.values(), trigger_previous_.values());
   }
   translation_ = models.translation([this](const std::string& id) -> const Query& { return query_of(id); });
   state_.fingerprints = {{"queries", data_fingerprint(queries)},
@@ -80,19 +85,23 @@ Trainer::Trainer(const TrainConfig& config, const io::RunDirectory& directory, c
     const Path from = *config.continue_from;
     const RunState before = parse_run_state(read_file(from / "state.json"), (from / "state.json").string());
     if (before.minibatches != 0)
-      fail(from.string(), ": taken in the middle of an iteration; continue from a checkpoint between iterations");
+      fail(from.string(),
+           ": taken in the middle of an iteration; continue from a checkpoint between iterations");
     state_.step = before.step;
     state_.updates = before.updates;
-    const RestoredVector moments[] = {{"exp_avg", first_moment_.values()}, {"exp_avg_sq", second_moment_.values()}};
+    const RestoredVector moments[] = {{"exp_avg", first_moment_.values()},
+                                      {"exp_avg_sq", second_moment_.values()}};
     load_vectors(from / "optimizer.safetensors", moments, tensors_);
-    optimizer_ = optim::AdamW(adamw_settings(config), first_moment_.values(), second_moment_.values(), before.updates);
+    optimizer_ =
+        optim::AdamW(adamw_settings(config), first_moment_.values(), second_moment_.values(), before.updates);
   }
 }
 
 const Query& Trainer::query_of(const std::string& id) const {
   for (const TrainingQuery& entry : queries_.queries)
     if (entry.query.id == id) return entry.query;
-  fail("query ", id, " of a bank is not among the run's queries; a teacher with another tokenizer needs its text");
+  fail("query ", id,
+       " of a bank is not among the run's queries; a teacher with another tokenizer needs its text");
 }
 
 std::optional<IterationRecord> Trainer::iterate() {
@@ -103,7 +112,8 @@ std::optional<IterationRecord> Trainer::iterate() {
     measure_batch(record, rollouts, state_.step);
     if (config_.train.rescore == Rescore::iteration) {
       const auto scores = score(rollouts, record);  // candidates, coefficients, old policy: fixed from here
-      for (size_t i = 0; i < rollouts.size(); ++i) supervision.push_back(distill::supervise(scores[i], rollouts[i], objective_));
+      for (size_t i = 0; i < rollouts.size(); ++i)
+        supervision.push_back(distill::supervise(scores[i], rollouts[i], objective_));
       record.distillation = measure_distillation(scores, supervision);
     }
   }
@@ -144,7 +154,8 @@ bool Trainer::take_rollouts() {
   open.record.policy_step = state_.step;
   open.record.seconds.rollout = watch.seconds();
   if (supplied.sampled_tokens > 0)
-    open.record.rollout_tokens_per_second = static_cast<double>(supplied.sampled_tokens) / std::max(supplied.sampling_seconds, 1e-9);
+    open.record.rollout_tokens_per_second =
+        static_cast<double>(supplied.sampled_tokens) / std::max(supplied.sampling_seconds, 1e-9);
   for (const size_t i : batch_order(supplied.rollouts, config_)) {
     open.rollouts.push_back(std::move(supplied.rollouts[i]));
     open.source.push_back(supplied.source[i]);
@@ -191,7 +202,8 @@ void Trainer::train_minibatches(bool& was_stopped) {
     const auto part = std::span(rollouts).subspan(begin, sizes[m]);
     if (config_.train.rescore == Rescore::minibatch) {
       const auto scores = score(part, record);
-      for (size_t i = 0; i < part.size(); ++i) fresh.push_back(distill::supervise(scores[i], part[i], objective_));
+      for (size_t i = 0; i < part.size(); ++i)
+        fresh.push_back(distill::supervise(scores[i], part[i], objective_));
       means = measure_distillation(scores, fresh);
     }
     std::vector<ScoredRollout> minibatch;
@@ -202,10 +214,13 @@ void Trainer::train_minibatches(bool& was_stopped) {
     step.distillation = fresh.empty() ? record.distillation : means;
     if (!fresh.empty()) {  // the iteration's means are those of its minibatches
       const double share = static_cast<double>(sizes[m]) / static_cast<double>(rollouts.size());
-      auto into = [&](double DistillationMeans::*member) { record.distillation.*member += share * means.*member; };
-      for (auto member : {&DistillationMeans::student_mass, &DistillationMeans::teacher_mass, &DistillationMeans::overlap,
-                          &DistillationMeans::kl_candidates, &DistillationMeans::kl_sampled, &DistillationMeans::entropy,
-                          &DistillationMeans::masked_fraction})
+      auto into = [&](double DistillationMeans::*member) {
+        record.distillation.*member += share * means.*member;
+      };
+      for (auto member :
+           {&DistillationMeans::student_mass, &DistillationMeans::teacher_mass, &DistillationMeans::overlap,
+            &DistillationMeans::kl_candidates, &DistillationMeans::kl_sampled, &DistillationMeans::entropy,
+            &DistillationMeans::masked_fraction})
         into(member);
     }
     ++state_.minibatches;
@@ -230,10 +245,11 @@ StepRecord Trainer::update(std::span<const ScoredRollout> minibatch) {
   gradients_.clear();
   distill::MicrobatchResult sum;
   distill::GradientConfig gradient_config{.objective = objective_, .old_is_current = is_only_minibatch};
-  const distill::FullTeacher teacher{&models_.teacher_weights, config_.train.teacher_precision, &teacher_workspace_};
+  const distill::FullTeacher teacher{&models_.teacher_weights, config_.train.teacher_precision,
+                                     &teacher_workspace_};
   for (const Microbatch& microbatch : pack_minibatch(minibatch, config_)) {
-    const auto part = distill::accumulate_gradient(gradients_, pass_, weights_, microbatch.items, gradient_config,
-                                                   config_.train.precision, teacher);
+    const auto part = distill::accumulate_gradient(gradients_, pass_, weights_, microbatch.items,
+                                                   gradient_config, config_.train.precision, teacher);
     ++record.microbatches;
     sum.weighted_loss += part.weighted_loss;
     sum.tokens += part.tokens;
@@ -257,12 +273,14 @@ StepRecord Trainer::update(std::span<const ScoredRollout> minibatch) {
   if (!std::isfinite(record.grad_norm) || !std::isfinite(record.loss)) {
     record.skipped = true;
     const auto found = optim::find_non_finite(gradients_.values(), tensors_);
-    record.skip_reason = found ? optim::describe(*found, gradients_.values().size()) : "the loss is not finite";
+    record.skip_reason =
+        found ? optim::describe(*found, gradients_.values().size()) : "the loss is not finite";
     ++state_.skipped_steps;
     ++state_.skipped_in_a_row;
     if (config_.train.max_skipped_steps > 0 && state_.skipped_in_a_row >= config_.train.max_skipped_steps)
-      fail("step ", record.step, ": ", state_.skipped_in_a_row, " steps in a row had a gradient that is not finite (",
-           record.skip_reason, "; first rollout of the last one: query ", minibatch.front().rollout->query_id,
+      fail("step ", record.step, ": ", state_.skipped_in_a_row,
+           " steps in a row had a gradient that is not finite (", record.skip_reason,
+           "; first rollout of the last one: query ", minibatch.front().rollout->query_id,
            "); the newest checkpoint is intact, try a lower train.learning_rate");
   } else {
     state_.skipped_in_a_row = 0;
@@ -270,7 +288,8 @@ StepRecord Trainer::update(std::span<const ScoredRollout> minibatch) {
     if (curriculum_.is_watching()) trigger_->observe(gradients_.values(), record.scale);
     record.seconds_trigger = trigger_watch.seconds();
     const Stopwatch optimizer_watch;
-    optimizer_.update(student_.values(), gradients_.values(), optim::clip_coefficient(record.grad_norm, config_.train.grad_clip));
+    optimizer_.update(student_.values(), gradients_.values(),
+                      optim::clip_coefficient(record.grad_norm, config_.train.grad_clip));
     state_.updates = optimizer_.updates();
     record.seconds_optimizer = optimizer_watch.seconds();
   }
@@ -297,7 +316,8 @@ void Trainer::finish_record(IterationRecord& record) {
   record.grad_norm /= std::max(counted, 1.0);
   const double tokens = static_cast<double>(record.response_tokens);
   record.tokens_per_second = tokens / std::max(record.seconds.total, 1e-9);
-  record.score_tokens_per_second = tokens / std::max(record.seconds.score_student + record.seconds.score_teacher, 1e-9);
+  record.score_tokens_per_second =
+      tokens / std::max(record.seconds.score_student + record.seconds.score_teacher, 1e-9);
   record.update_tokens_per_second = tokens / std::max(record.seconds.update, 1e-9);
   record.peak_memory_bytes = peak_memory_bytes();
   record.consumed = state_.consumed;
@@ -311,21 +331,25 @@ void Trainer::finish_record(IterationRecord& record) {
 void Trainer::save(const Path& folder) const {
   std::vector<io::StoredTensor> tensors;
   for (const auto& slot : student_.slots()) {
-    const auto values = student_.values().subspan(static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size));
+    const auto values =
+        student_.values().subspan(static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size));
     tensors.push_back({slot.name, DType::f32, slot.shape, std::as_bytes(values)});
   }
-  io::save_model_directory(folder / "model",
-                           {.source_directory = config_.student,
-                            .config_json = models_.student->config_json(),
-                            .generation_config_json = models_.student->generation_config_json(),
-                            .base_model = config_.student,
-                            .description = "Distilled by ropd from " + config_.teacher + ", " + std::to_string(state_.step) +
-                                           " optimization steps; curriculum: " + curriculum_.describe() + "."},
-                           tensors);
-  const SavedVector moments[] = {{"exp_avg", first_moment_.values()}, {"exp_avg_sq", second_moment_.values()}};
+  io::save_model_directory(
+      folder / "model",
+      {.source_directory = config_.student,
+       .config_json = models_.student->config_json(),
+       .generation_config_json = models_.student->generation_config_json(),
+       .base_model = config_.student,
+       .description = "Distilled by ropd from " + config_.teacher + ", " + std::to_string(state_.step) +
+                      " optimization steps; curriculum: " + curriculum_.describe() + "."},
+      tensors);
+  const SavedVector moments[] = {{"exp_avg", first_moment_.values()},
+                                 {"exp_avg_sq", second_moment_.values()}};
   save_vectors(folder / "optimizer.safetensors", moments, tensors_);
   if (trigger_) {
-    const SavedVector means[] = {{"running_mean", trigger_running_.values()}, {"previous_mean", trigger_previous_.values()}};
+    const SavedVector means[] = {{"running_mean", trigger_running_.values()},
+                                 {"previous_mean", trigger_previous_.values()}};
     save_vectors(folder / "trigger.safetensors", means, tensors_);
   }
   write_file_atomically(folder / "state.json", write_run_state(state_));
@@ -338,11 +362,14 @@ void Trainer::restore(const Path& checkpoint, const std::vector<StepRecord>& ope
   check_fingerprints(saved, state_.fingerprints);
   const auto loaded = model::Parameters::load(io::ModelDirectory(checkpoint / "model"));
   std::copy(loaded.values().begin(), loaded.values().end(), student_.values().begin());
-  const RestoredVector moments[] = {{"exp_avg", first_moment_.values()}, {"exp_avg_sq", second_moment_.values()}};
+  const RestoredVector moments[] = {{"exp_avg", first_moment_.values()},
+                                    {"exp_avg_sq", second_moment_.values()}};
   load_vectors(checkpoint / "optimizer.safetensors", moments, tensors_);
-  optimizer_ = optim::AdamW(adamw_settings(config_), first_moment_.values(), second_moment_.values(), saved.updates);
+  optimizer_ =
+      optim::AdamW(adamw_settings(config_), first_moment_.values(), second_moment_.values(), saved.updates);
   if (trigger_) {
-    const RestoredVector means[] = {{"running_mean", trigger_running_.values()}, {"previous_mean", trigger_previous_.values()}};
+    const RestoredVector means[] = {{"running_mean", trigger_running_.values()},
+                                    {"previous_mean", trigger_previous_.values()}};
     load_vectors(checkpoint / "trigger.safetensors", means, tensors_);
     trigger_->restore(saved.trigger);
   }

@@ -1,6 +1,6 @@
-// The training loop of the method: Trainer::iterate is section 2 of method.md. It owns the student's parameters, the optimizer,
-// the trigger and the curriculum, and knows nothing of consoles, metrics files or checkpoints' places: it returns records and
-// can write its whole state into a folder.
+// The training loop of the method: Trainer::iterate is section 2 of method.md. It owns the student's
+// parameters, the optimizer, the trigger and the curriculum, and knows nothing of consoles, metrics files or
+// checkpoints' places: it returns records and can write its whole state into a folder.
 #pragma once
 #include <functional>
 #include <memory>
@@ -29,15 +29,17 @@ namespace ropd::train {
 
 // What a trainer tells while it works; both may be empty.
 struct TrainerHooks {
-  std::function<void(const StepRecord&)> on_step;                                           // after every optimization step
-  std::function<void(const char* stage, uint64_t done, uint64_t total, uint64_t tokens)> on_progress;  // inside a stage
+  std::function<void(const StepRecord&)> on_step;  // after every optimization step
+  std::function<void(const char* stage, uint64_t done, uint64_t total, uint64_t tokens)>
+      on_progress;  // inside a stage
 };
 
 class Trainer {
  public:
-  // References must outlive the trainer. Starts from config.student, or from config.continue_from (weights and optimizer).
-  Trainer(const TrainConfig& config, const io::RunDirectory& directory, const ModelPair& models, const QuerySet& queries,
-          TrainerHooks hooks = {});
+  // References must outlive the trainer. Starts from config.student, or from config.continue_from (weights
+  // and optimizer).
+  Trainer(const TrainConfig& config, const io::RunDirectory& directory, const ModelPair& models,
+          const QuerySet& queries, TrainerHooks hooks = {});
 
   // Goes on from a checkpoint written by save().
   void restore(const Path& checkpoint, const std::vector<StepRecord>& open_steps);
@@ -45,7 +47,9 @@ class Trainer {
   void save(const Path& folder) const;
 
   bool is_done() const { return curriculum_.is_done(); }
-  uint64_t iteration() const { return curriculum_.state().closed_iterations + 1; }  // the next or open one, from 1
+  uint64_t iteration() const {
+    return curriculum_.state().closed_iterations + 1;
+  }  // the next or open one, from 1
   const RunState& state() const { return state_; }
   const curriculum::Curriculum& curriculum() const { return curriculum_; }
 

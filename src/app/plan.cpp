@@ -1,0 +1,93 @@
+// ropd plan and the body of ropd train --dry-run.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "app/commands.h"
+#include "app/plan.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "train/model_pair.h"
+#include "train/plan.h"
+#include "train/queries.h"
+
+namespace ropd::app {
+namespace {
+
+bool has_weights(const std::string& directory) {
+  return std::filesystem::exists(Path(directory) / "model.safetensors") ||
+         std::filesystem::exists(Path(directory) / "model.safetensors.index.json");
+}
+
+Json plan_json(const train::Plan& plan) {
+  Json memory = Json::object();
+  for (const auto& part : plan.memory) memory[part.name] = part.bytes;
+  return {{"iterations", plan.iterations},
+          {"C", plan.consumed},
+          {"U", plan.steps},
+          {"minibatches", plan.minibatches},
+          {"curriculum", plan.curriculum},
+          {"memory", memory},
+          {"memory_bytes", plan.memory_bytes},
+          {"available_bytes", plan.available_bytes},
+          {"disk_bytes", plan.disk_bytes},
+          {"free_disk_bytes", plan.free_disk_bytes},
+          {"checkpoint_bytes", plan.checkpoint_bytes},
+          {"flops", plan.flops},
+          {"assumed_length", plan.assumed_length},
+          {"seconds_per_iteration", plan.seconds_per_iteration}};
+}
+
+// Loads both models and the queries, and shows what the student will read.
+void check_models(const train::TrainConfig& config) {
+  for (const std::string& directory : {config.student, config.teacher})
+    if (!has_weights(directory)) {
+      log_warning(directory, ": holds no weights; only its config.json could be checked");
+      return;
+    }
+  const auto models = train::load_models(config);
+  for (const std::string& note : models.notes) std::printf("note         %s\n", note.c_str());
+  if (!models.student_renderer || config.data.queries.empty()) return;
+  const auto queries = train::load_queries(config, *models.student_renderer);
+  const auto& first = queries.queries.front();
+  std::printf("queries      %zu of %zu in %s (%zu too long)\n", queries.queries.size(), queries.num_in_file,
+              config.data.queries.c_str(), queries.num_too_long);
+  std::printf("template     %s\n", models.student_renderer->chat_template().hash().c_str());
+  std::printf("first prompt %s, %zu ids:", first.query.id.c_str(), first.prompt->size());
+  for (const Token id : *first.prompt) std::printf(" %d", id);
+  std::printf("\n%s\n", models.student_renderer->render_text(first.query).c_str());
+}
+
+}  // namespace
+
+void print_plan(const CLI::App& command, const train::TrainConfig& config, bool checks_models) {
+  const auto plan = train::make_plan(config, train::measure_flops());
+  if (wants_json(command))
+    std::printf("%s\n", plan_json(plan).dump(2).c_str());
+  else
+    std::fputs(train::plan_text(plan).c_str(), stdout);
+  for (const std::string& warning : train::config_warnings(config)) log_warning(warning);
+  if (checks_models) check_models(config);
+  train::check_plan(plan);
+}
+
+void add_plan(CLI::App& app) {
+  struct Options {
+    std::string config;
+    std::vector<std::string> overrides;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("plan", "memory, disk and time of a run, before anything is loaded");
+  command->add_option("config", options->config, "YAML file of ropd train")
+      ->required()
+      ->check(CLI::ExistingFile);
+  command->add_option("overrides", options->overrides, "key=value, e.g. rollout.max_response_tokens=4096");
+  command->footer("Example:\n  ropd plan recipes/qwen3-0.6b-ropd.yaml train.microbatch_tokens=4096");
+  command->callback([options, command] {
+    print_plan(*command, train::load_train_config(options->config, options->overrides),
+               /*checks_models=*/false);
+  });
+}
+
+}  // namespace ropd::app

@@ -1,0 +1,181 @@
+// ropd score: what a student, and a teacher if given, say about every position of recorded responses.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <unordered_map>
+
+#include "app/commands.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "base/stop.h"
+#include "distill/score_file.h"
+#include "distill/scoring.h"
+#include "io/dataset.h"
+#include "io/model_directory.h"
+#include "io/rollout_file.h"
+#include "rollout/memory_budget.h"
+#include "text/prompt_renderer.h"
+#include "text/vocabulary_map.h"
+
+namespace ropd::app {
+namespace {
+
+struct Options {
+  std::string model, teacher, rollouts, out, queries, prompt_prefix, prompt_suffix;
+  uint32_t top_k = 16;
+  std::string precision = "f32";
+  double temperature = 1, teacher_temperature = 1;
+  int64_t batch_tokens = 8192;
+};
+
+// A model larger than memory would read every weight from disk for every batch: refused with the numbers.
+void check_memory(const io::ModelDirectory& directory) {
+  uint64_t bytes = 0;
+  for (const auto& tensor : directory.tensors()) bytes += tensor.bytes.size();
+  const auto memory = rollout::read_memory_info();
+  if (bytes > rollout::usable_bytes(memory))
+    fail(directory.path().string(), ": ", format_bytes(static_cast<double>(bytes)), " of weights, but only ",
+         format_bytes(static_cast<double>(rollout::usable_bytes(memory))), " of memory are free");
+}
+
+model::Weights load(const std::string& path) {
+  auto directory = std::make_shared<const io::ModelDirectory>(path);
+  check_memory(*directory);
+  auto weights = model::map_weights(directory);
+  model::check_finite(weights, path);
+  return weights;
+}
+
+// How a teacher with another tokenizer reads the rollouts; nothing when ids mean the same to both.
+std::optional<distill::TeacherTranslation> translate(const Options& options, const ModelConfig& student,
+                                                     const ModelConfig& teacher) {
+  const bool have_both = std::filesystem::exists(Path(options.model) / "tokenizer.json") &&
+                         std::filesystem::exists(Path(options.teacher) / "tokenizer.json");
+  if (!have_both) {
+    if (student.vocab_size != teacher.vocab_size)
+      fail("student and teacher have vocabularies of ", student.vocab_size, " and ", teacher.vocab_size,
+           " entries; without tokenizer.json in both folders ids cannot be mapped");
+    return std::nullopt;
+  }
+  auto map = std::make_shared<text::VocabularyMap>(text::VocabularyMap::load(options.model, options.teacher));
+  if (map->is_identity() && student.vocab_size <= teacher.vocab_size) return std::nullopt;
+  map->check_usable();
+  log_info("teacher vocabulary: ", map->describe());
+  distill::TeacherTranslation result;
+  for (Token id = 0; id < student.vocab_size; ++id) {
+    const auto mapped = map->teacher_id(id);
+    result.teacher_id.push_back(mapped && *mapped < teacher.vocab_size ? *mapped : -1);
+  }
+  if (map->is_identity()) {
+    result.read = [](const Rollout& rollout) {
+      distill::TeacherReading reading{rollout.prompt_ids, rollout.response_ids, {}};
+      for (size_t t = 0; t < rollout.response_ids.size(); ++t)
+        reading.position.push_back(static_cast<int32_t>(t));
+      return reading;
+    };
+    return result;
+  }
+  if (options.queries.empty())
+    fail(
+        "the teacher has another tokenizer and reads its own prompt: give the questions with --queries FILE");
+  auto renderer = std::make_shared<text::PromptRenderer>(
+      text::PromptRenderer::load(options.teacher, {options.prompt_prefix, options.prompt_suffix, false}));
+  auto queries = std::make_shared<std::unordered_map<std::string, Query>>();
+  for (Query& query : io::read_dataset(options.queries).queries) queries->emplace(query.id, std::move(query));
+  result.read = [map, renderer, queries, file = options.queries](const Rollout& rollout) {
+    const auto found = queries->find(rollout.query_id);
+    if (found == queries->end()) fail(file, ": no question with the id ", rollout.query_id);
+    auto aligned = map->align(rollout.response_ids);
+    return distill::TeacherReading{renderer->render(found->second), std::move(aligned.teacher_ids),
+                                   std::move(aligned.teacher_position)};
+  };
+  return result;
+}
+
+void run(const Options& options) {
+  install_stop_handlers();
+  const model::Weights student = load(options.model);
+  const auto rollouts = io::read_rollouts(options.rollouts, {.vocab_size = student.config.vocab_size});
+  distill::check_rollouts(rollouts, student.config);
+  std::optional<model::Weights> teacher;
+  std::optional<distill::TeacherTranslation> translation;
+  if (!options.teacher.empty()) {
+    teacher = load(options.teacher);
+    translation = translate(options, student.config, teacher->config);
+  }
+  distill::ScoringConfig config{
+      .top_k = std::min(options.top_k, static_cast<uint32_t>(student.config.vocab_size)),
+      .precision = options.precision == "bf16" ? kernels::Precision::bf16 : kernels::Precision::f32,
+      .temperature = static_cast<float>(options.temperature),
+      .batch_tokens = options.batch_tokens};
+  distill::ScoringConfig teacher_config = config;
+  teacher_config.temperature = static_cast<float>(options.teacher_temperature);
+  AtomicFile out(options.out);
+  Progress progress("score", rollouts.size(), "tok");
+  model::Workspace workspace, teacher_workspace;
+  uint64_t tokens = 0;
+  // In pieces, so that scores of a long file are not all held in memory.
+  for (const auto& [begin, end] :
+       distill::pack_in_order(rollouts.size(), 4 * config.batch_tokens, [&](size_t i) {
+         return static_cast<int64_t>(rollouts[i].prompt_ids.size() + rollouts[i].response_ids.size());
+       })) {
+    const auto part = std::span(rollouts).subspan(begin, end - begin);
+    auto scores = distill::score_student(student, part, config, workspace);
+    if (teacher)
+      distill::score_teacher(scores, *teacher, part, teacher_config, teacher_workspace,
+                             translation ? &*translation : nullptr);
+    for (const Scores& s : scores) {
+      out.write(distill::scores_line(s) + "\n");
+      tokens += s.sampled_logprobs.size();
+    }
+    progress.update(end, tokens);
+    if (stop_requested()) fail("stopped on request; ", options.out, " was not written");
+  }
+  progress.finish();
+  out.commit();
+}
+
+}  // namespace
+
+void add_score(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      app.add_subcommand("score", "log-probabilities of recorded responses under a student and a teacher");
+  command->add_option("--model", options->model, "student: model directory")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  command->add_option("--teacher", options->teacher, "model directory")->check(CLI::ExistingDirectory);
+  command->add_option("--rollouts", options->rollouts, "JSONL with query_id, prompt_ids, response_ids")
+      ->required()
+      ->check(CLI::ExistingFile);
+  command->add_option("--top-k", options->top_k, "candidates a position, most likely under the student")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  command->add_option("--precision", options->precision, "of matrix products")
+      ->check(CLI::IsMember({"f32", "bf16"}))
+      ->capture_default_str();
+  command->add_option("--temperature", options->temperature, "student logits are divided by it")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--teacher-temperature", options->teacher_temperature, "teacher logits are divided by it")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--batch-tokens", options->batch_tokens, "packed into one pass; never changes a result")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--queries", options->queries, "questions by id, for a teacher with another tokenizer")
+      ->check(CLI::ExistingFile);
+  command->add_option("--prompt-prefix", options->prompt_prefix, "put before each of them");
+  command->add_option("--prompt-suffix", options->prompt_suffix, "put behind each of them");
+  command->add_option("--out", options->out, "JSONL of scores; appears whole")->required();
+  command->footer(
+      "Example:\n  ropd score --model models/Qwen3-0.6B --teacher models/Qwen3-4B --rollouts bank.jsonl "
+      "--out scores.jsonl");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace ropd::app

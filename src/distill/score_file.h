@@ -1,0 +1,13 @@
+// Scores as JSONL (interface.md): one object per rollout, arrays over response positions.
+#pragma once
+#include <string>
+
+#include "records/scores.h"
+
+namespace ropd::distill {
+
+// The line without its newline. Numbers have as many digits as reading them back exactly needs; impossible is
+// null.
+std::string scores_line(const Scores& scores);
+
+}  // namespace ropd::distill

@@ -1,0 +1,191 @@
+#include "train/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/progress.h"
+#include "io/hf_config.h"
+#include "io/model_directory.h"
+#include "kernels/matmul.h"
+#include "kernels/vocab_head.h"
+#include "model/block.h"
+#include "model/kv_cache.h"
+#include "model/weights.h"
+#include "rollout/memory_budget.h"
+
+namespace ropd::train {
+namespace {
+
+constexpr uint64_t kAutoActivationBytes = uint64_t{2} << 30;
+
+ModelConfig shape_of(const std::string& directory) {
+  const Path path = Path(directory) / "config.json";
+  return io::parse_model_config(read_file(path), path.string());
+}
+
+uint64_t stored_bytes(const ModelConfig& shape) {
+  return static_cast<uint64_t>(model::parameter_count(shape)) * (shape.dtype == "float32" ? 4 : 2);
+}
+
+// Parameters a token passes through in the blocks and the head; of experts only those it is sent to.
+double active_parameters(const ModelConfig& c) {
+  double sum = static_cast<double>(c.vocab_size * c.hidden_size);
+  for (int64_t layer = 0; layer < c.num_layers; ++layer) {
+    const double attention =
+        static_cast<double>(c.hidden_size * c.head_dim * (2 * c.num_heads + 2 * c.num_kv_heads));
+    const bool is_moe = c.is_moe() && c.is_moe_layer[static_cast<size_t>(layer)];
+    const double inner = is_moe ? static_cast<double>(c.moe_intermediate_size * c.num_experts_per_token)
+                                : static_cast<double>(c.intermediate_size);
+    sum += attention + 3 * inner * static_cast<double>(c.hidden_size);
+  }
+  return sum;
+}
+
+std::vector<MemoryPart> memory_parts(const TrainConfig& config, const ModelConfig& student,
+                                     const ModelConfig& teacher) {
+  const uint64_t parameters = static_cast<uint64_t>(model::parameter_count(student));
+  const uint64_t longest =
+      std::min<uint64_t>(config.data.max_prompt_tokens + config.rollout.max_response_tokens,
+                         static_cast<uint64_t>(student.max_position_embeddings));
+  const uint64_t pass_tokens = std::max(config.train.microbatch_tokens, longest);
+  const uint64_t trace = model::trace_bytes_per_token(student) * pass_tokens;
+  const auto& activation_gb = config.train.activation_memory_gb.value;
+  const uint64_t budget = activation_gb ? static_cast<uint64_t>(*activation_gb * 1e9) : kAutoActivationBytes;
+  const uint64_t layers = static_cast<uint64_t>(student.num_layers),
+                 kept = std::min(layers, budget / std::max<uint64_t>(trace, 1));
+  const uint64_t width_bytes = static_cast<uint64_t>(student.hidden_size) * 4 * pass_tokens;
+  const uint64_t activations = kept * trace + (layers - kept) * width_bytes + 3 * trace;
+  std::vector<MemoryPart> parts = {
+      {"student weights (f32 master)", 4 * parameters, ""},
+      {"gradient", 4 * parameters, ""},
+      {"AdamW state", 8 * parameters, ""},
+      {"activations", activations,
+       "train.microbatch_tokens, train.activation_memory_gb or rollout.max_response_tokens"},
+      {"vocabulary blocks", kernels::kVocabScratchBytes, ""},
+      {"teacher weights (mapped)", stored_bytes(teacher), "a smaller teacher"},
+      {"teacher activations", model::trace_bytes_per_token(teacher) * std::max<uint64_t>(8192, longest),
+       "rollout.max_response_tokens"}};
+  if (make_curriculum(config).can_watch() && config.trigger.storage == Storage::memory)
+    parts.push_back({"trigger (two gradients)", 8 * parameters, "trigger.storage=file"});
+  if (needs_sampling(config)) {
+    const uint64_t element = config.rollout.precision == Precision::bf16 ? 2 : 4;
+    parts.push_back({"rollout weights (packed)", element * parameters, "rollout.precision=bf16"});
+    const auto& memory_gb = config.rollout.memory_gb.value;
+    constexpr int64_t kPageTokens = 32;
+    const uint64_t one_sequence = model::KvCache::page_bytes(student, config.rollout.precision, kPageTokens) *
+                                  ((longest + kPageTokens - 1) / kPageTokens);
+    parts.push_back({memory_gb ? "keys and values" : "keys and values (one response at least)",
+                     memory_gb ? static_cast<uint64_t>(*memory_gb * 1e9) : one_sequence,
+                     memory_gb ? "rollout.memory_gb" : "rollout.max_response_tokens"});
+  }
+  return parts;
+}
+
+}  // namespace
+
+double measure_flops() {
+  constexpr int64_t kRows = 256, kWidth = 1024;
+  std::vector<float> x(kRows * kWidth, 0.5f), w(kWidth * kWidth, 0.25f), y(kRows * kWidth);
+  const auto begin = std::chrono::steady_clock::now();
+  double seconds = 0, done = 0;
+  while (seconds < 0.3) {
+    kernels::matmul(y, x, {w.data(), DType::f32, kWidth, kWidth}, Precision::f32);
+    done += 2.0 * kRows * kWidth * kWidth;
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+  return done / seconds;
+}
+
+Plan make_plan(const TrainConfig& config, double flops) {
+  const ModelConfig student = shape_of(config.student), teacher = shape_of(config.teacher);
+  Plan plan;
+  plan.iterations = config.train.iterations;
+  plan.consumed = plan.iterations * config.train.responses_per_iteration;
+  plan.steps = plan.iterations * steps_per_iteration(config);
+  plan.minibatches = minibatch_sizes(config.train.responses_per_iteration, config.train.minibatch);
+  plan.curriculum = make_curriculum(config).describe();
+  plan.student_parameters = static_cast<uint64_t>(model::parameter_count(student));
+  plan.teacher_parameters = static_cast<uint64_t>(model::parameter_count(teacher));
+  plan.memory = memory_parts(config, student, teacher);
+  for (const MemoryPart& part : plan.memory) plan.memory_bytes += part.bytes;
+  plan.available_bytes = rollout::read_memory_info().available_bytes;
+
+  const uint64_t trigger_bytes = make_curriculum(config).can_watch() ? 8 * plan.student_parameters : 0;
+  plan.checkpoint_bytes = 12 * plan.student_parameters + trigger_bytes;
+  const uint64_t kept =
+      config.checkpoint.keep == 0 ? plan.iterations : std::min(config.checkpoint.keep, plan.iterations);
+  constexpr uint64_t kBytesPerToken = 8;  // of a response in JSONL: id and text
+  plan.assumed_length = static_cast<double>(config.rollout.max_response_tokens) / 4;
+  plan.disk_bytes = (kept + 1 + config.checkpoint.keep_steps.size()) * plan.checkpoint_bytes +
+                    static_cast<uint64_t>(plan.assumed_length) * kBytesPerToken *
+                        (plan.consumed + config.curriculum.bank.responses);
+  Path existing = std::filesystem::absolute(config.output);
+  while (!std::filesystem::exists(existing)) existing = existing.parent_path();
+  plan.free_disk_bytes = free_disk_bytes(existing);
+
+  plan.flops = flops;
+  const double tokens = plan.assumed_length * static_cast<double>(config.train.responses_per_iteration);
+  // Sampling and scoring pass once through the student, the gradient three times; the teacher once.
+  const double work = tokens * 2 *
+                      ((needs_sampling(config) ? 2 : 1) * active_parameters(student) +
+                       3 * active_parameters(student) + active_parameters(teacher));
+  plan.seconds_per_iteration = work / flops;
+  return plan;
+}
+
+void check_plan(const Plan& plan) {
+  if (plan.memory_bytes > plan.available_bytes) {
+    std::string help;
+    std::vector<MemoryPart> parts = plan.memory;
+    std::stable_sort(parts.begin(), parts.end(),
+                     [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+    for (const MemoryPart& part : parts)
+      if (!part.setting.empty()) {
+        help = part.name + " take " + format_bytes(static_cast<double>(part.bytes)) + ": " + part.setting;
+        break;
+      }
+    fail("the run needs ", format_bytes(static_cast<double>(plan.memory_bytes)), " of memory, ",
+         format_bytes(static_cast<double>(plan.available_bytes)), " are available (", help, ")");
+  }
+  if (plan.disk_bytes > plan.free_disk_bytes)
+    fail("the run needs about ", format_bytes(static_cast<double>(plan.disk_bytes)), " of disk, ",
+         format_bytes(static_cast<double>(plan.free_disk_bytes)),
+         " are free (fewer checkpoints: checkpoint.keep)");
+}
+
+std::string plan_text(const Plan& plan) {
+  std::string text = fmt::format("curriculum   {}\n", plan.curriculum);
+  std::string sizes;
+  for (const uint64_t size : plan.minibatches) sizes += (sizes.empty() ? "" : " + ") + std::to_string(size);
+  text += fmt::format(
+      "budget       {} iterations, C = {} responses, U = {} steps; an iteration is {} responses\n",
+      plan.iterations, plan.consumed, plan.steps, sizes);
+  text += fmt::format("student      {} parameters\nteacher      {} parameters\n",
+                      format_count(static_cast<double>(plan.student_parameters)),
+                      format_count(static_cast<double>(plan.teacher_parameters)));
+  text += "memory\n";
+  for (const MemoryPart& part : plan.memory)
+    text += fmt::format("  {:>10}  {}\n", format_bytes(static_cast<double>(part.bytes)), part.name);
+  text +=
+      fmt::format("  {:>10}  in all; {} available\n", format_bytes(static_cast<double>(plan.memory_bytes)),
+                  format_bytes(static_cast<double>(plan.available_bytes)));
+  text += fmt::format("disk         {} (a checkpoint is {}); {} free\n",
+                      format_bytes(static_cast<double>(plan.disk_bytes)),
+                      format_bytes(static_cast<double>(plan.checkpoint_bytes)),
+                      format_bytes(static_cast<double>(plan.free_disk_bytes)));
+  text += fmt::format(
+      "time         about {} an iteration, {} in all, if responses have {:.0f} tokens on average and "
+      "products run at the "
+      "{:.0f} GFLOP/s measured now\n",
+      format_duration(plan.seconds_per_iteration),
+      format_duration(plan.seconds_per_iteration * static_cast<double>(plan.iterations)), plan.assumed_length,
+      plan.flops / 1e9);
+  return text;
+}
+
+}  // namespace ropd::train

@@ -1,0 +1,48 @@
+// What a run will need, before anything is loaded: budgets (C, U, minibatches), memory by part, disk, and
+// time from a short measurement. Needs only the config.json of both models.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "records/model_config.h"
+#include "train/train_config.h"
+
+namespace ropd::train {
+
+struct MemoryPart {
+  std::string name;
+  uint64_t bytes = 0;
+  std::string setting;  // what would make it smaller; empty = nothing
+};
+
+struct Plan {
+  // budgets
+  uint64_t iterations = 0, consumed = 0, steps = 0;
+  std::vector<uint64_t> minibatches;  // of one iteration
+  std::string curriculum;
+  // memory
+  std::vector<MemoryPart> memory;
+  uint64_t memory_bytes = 0, available_bytes = 0;
+  // disk
+  uint64_t checkpoint_bytes = 0, disk_bytes = 0, free_disk_bytes = 0;
+  // time: for responses of `assumed_length` tokens at `flops` a second, measured here
+  double flops = 0;
+  double assumed_length = 0;
+  double seconds_per_iteration = 0;
+  uint64_t student_parameters = 0, teacher_parameters = 0;
+};
+
+// Floating-point operations a second of a large f32 product, measured for a fraction of a second.
+double measure_flops();
+
+// Reads config.json of both models; weights are not touched. `flops` from measure_flops().
+Plan make_plan(const TrainConfig& config, double flops);
+
+// Fails with the numbers and the setting that would help when memory or disk cannot suffice.
+void check_plan(const Plan& plan);
+
+std::string plan_text(const Plan& plan);
+
+}  // namespace ropd::train
