@@ -40,13 +40,16 @@ TEST(Nfc, EqualsTheTwinOnRandomText) {
     const std::string text = random_text(round);
     const std::string expected = nfc_twin(text);
     ASSERT_EQ(normalize_nfc(text), expected) << text;
-    if (is_nfc(text)) ASSERT_EQ(text, expected);
+    if (is_nfc(text)) {
+      ASSERT_EQ(text, expected);
+    }
     const auto offsets = offsets_after_nfc(text);
     ASSERT_EQ(offsets.back(), expected.size());
     for (size_t i = 0; i < text.size();
          ++i)  // a boundary that survives separates the same text on both sides
-      if (offsets[i] != kNoOffset && (static_cast<uint8_t>(text[i]) & 0xC0) != 0x80)
+      if (offsets[i] != kNoOffset && (static_cast<uint8_t>(text[i]) & 0xC0) != 0x80) {
         ASSERT_EQ(normalize_nfc(text.substr(0, i)), expected.substr(0, offsets[i]));
+      }
   }
 }
 
