@@ -12,6 +12,7 @@ namespace ropd::app {
 // True when --json was given; app is the program or one of its subcommands.
 bool wants_json(const CLI::App& app);
 
+void add_lab(CLI::App& app);
 void add_train(CLI::App& app);
 void add_resume(CLI::App& app);
 void add_plan(CLI::App& app);

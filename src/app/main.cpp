@@ -33,6 +33,7 @@ Every command explains itself: ropd COMMAND --help)";
 // In the order of --help.
 void add_commands(CLI::App& app) {
   add_generate(app);
+  add_lab(app);
   add_train(app);
   add_resume(app);
   add_plan(app);

@@ -1,6 +1,7 @@
 #include "train/rollout_supply.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/rng.h"
@@ -57,6 +58,7 @@ bool RolloutSupply::make_bank(const Path& path, const model::Weights& weights, u
 }
 
 bool RolloutSupply::make_initial_bank() {
+  if (std::filesystem::exists(directory_.initial_bank())) return true;  // whole; its origin is checked when it is read
   return make_bank(directory_.initial_bank(), model::map_weights(models_.student), 0, "initial bank",
                    config_.student);
 }
@@ -117,8 +119,8 @@ std::vector<Rollout> RolloutSupply::from_bank(const Source& source, uint64_t cou
                                         : std::string(),
                                     source.kind == SourceKind::initial ? rollout::OriginCheck::refuse
                                                                        : rollout::OriginCheck::warn);
-    if (state.bank_positions.emplace(name, 0).second) ++state.rounds;
   }
+  if (state.bank_positions.emplace(name, 0).second) ++state.rounds;
   const auto& bank = banks_[name];
   curriculum::BankCursor cursor(path.string(), bank.size(), state.bank_positions[name]);
   std::vector<Rollout> rollouts;

@@ -1,0 +1,94 @@
+#include "train/branch.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "io/checkpoint.h"
+#include "io/metrics_file.h"
+#include "io/run_directory.h"
+#include "train/run_state.h"
+
+namespace ropd::train {
+namespace {
+
+curriculum::Comparison recorded_comparison(const TriggerRecord& record) {
+  curriculum::Comparison comparison;
+  comparison.within = record.within;
+  comparison.distance = record.distance;
+  comparison.noise = record.noise;
+  comparison.note = record.note;
+  return comparison;
+}
+
+Path find_checkpoint(const Path& directory, uint64_t step) {
+  for (const auto& entry : io::list_checkpoints(directory))
+    if (entry.step == step) return entry.path;
+  fail(directory.string(), ": holds no checkpoint of step ", step, " (checkpoint.keep_steps keeps one)");
+}
+
+// Everything that must be equal for a shared beginning; the curriculum itself is compared by the sources it chose.
+std::string shared_settings(TrainConfig config) {
+  config.curriculum.stages.clear();
+  config.trigger = {};
+  config.output.clear();
+  config.checkpoint = {};
+  config.train.iterations = 1;
+  return config_to_yaml(config);
+}
+
+}  // namespace
+
+void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
+  if (std::filesystem::exists(Path(config.output) / "config.yaml")) return;
+  const TrainConfig parent = load_train_config(from / "config.yaml");
+  if (shared_settings(parent) != shared_settings(config))
+    fail(from.string(), ": cannot branch, the runs differ in more than their curriculum");
+  const Path checkpoint = find_checkpoint(from / "checkpoints", step);
+  io::verify_checkpoint(checkpoint);
+  RunState state = parse_run_state(read_file(checkpoint / "state.json"), (checkpoint / "state.json").string());
+  if (state.minibatches != 0) fail(checkpoint.string(), ": taken in the middle of an iteration; branch between iterations");
+
+  auto curriculum = make_curriculum(config);
+  const auto metrics = io::read_metrics(from / "metrics.jsonl");
+  std::string lines;
+  for (const IterationRecord& recorded : metrics.iterations) {
+    if (recorded.step > step) break;
+    const std::string expected = source_name(curriculum.source_of(recorded.iteration));
+    if (recorded.source != expected)
+      fail(from.string(), ": cannot branch at step ", step, ", iteration ", recorded.iteration, " used ", recorded.source,
+           " where the new run uses ", expected);
+    IterationRecord record = recorded;
+    record.trigger = curriculum.close_iteration(recorded_comparison(recorded.trigger));
+    for (const StepRecord& s : record.steps) lines += io::metrics_line(s) + "\n";
+    lines += io::metrics_line(record) + "\n";
+  }
+  state.curriculum = curriculum.state();
+
+  // Built beside its place, so that an interrupted branching leaves nothing that looks like a run.
+  const Path temporary = config.output + ".branching";
+  std::filesystem::remove_all(temporary);
+  {
+    const auto directory = io::RunDirectory::create(temporary, config_to_yaml(config, true), io::describe_environment("branch of " + from.string()));
+    for (const char* folder : {"banks", "rollouts"})
+      if (std::filesystem::exists(from / folder))
+        std::filesystem::copy(from / folder, temporary / folder, std::filesystem::copy_options::recursive);
+    for (uint64_t iteration = state.curriculum.closed_iterations + 1;; ++iteration) {
+      const Path later = directory.rollouts(iteration);
+      if (!std::filesystem::exists(later)) break;
+      std::filesystem::remove(later);
+      std::filesystem::remove(Path(later).replace_extension(".meta.json"));
+    }
+    write_file_atomically(directory.metrics(), lines);
+    io::CheckpointStore store(directory.checkpoints());
+    store.save(step, {.keep = 0, .keep_steps = {}}, [&](const Path& folder) {
+      for (const auto& entry : std::filesystem::directory_iterator(checkpoint))
+        if (entry.path().filename() != "MANIFEST.json" && entry.path().filename() != "state.json")
+          std::filesystem::copy(entry.path(), folder / entry.path().filename(), std::filesystem::copy_options::recursive);
+      write_file_atomically(folder / "state.json", write_run_state(state));
+    });
+  }
+  std::filesystem::rename(temporary, config.output);
+  sync_directory(std::filesystem::absolute(config.output).parent_path());
+}
+
+}  // namespace ropd::train
