@@ -18,6 +18,7 @@ void add_resume(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_score(CLI::App& app);
 void add_sft(CLI::App& app);
+void add_bench(CLI::App& app);
 void add_completion(CLI::App& app);
 void add_config_reference(CLI::App& app);
 void add_inspect(CLI::App& app);

@@ -8,8 +8,10 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "app/commands.h"
+#include "base/config_fields.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/progress.h"
@@ -40,6 +42,7 @@ void add_commands(CLI::App& app) {
   add_score(app);
   add_sft(app);
   add_report(app);
+  add_bench(app);
   add_inspect(app);
   add_completion(app);
   add_config_reference(app);
@@ -82,7 +85,15 @@ int report_failure(const std::string& text) {
 int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   const auto chosen = app.get_subcommands();
   const std::string command = chosen.empty() ? "ropd" : "ropd " + chosen.front()->get_name();
-  std::fprintf(stderr, "%s: %s (see %s --help)\n", command.c_str(), error.what(), command.c_str());
+  std::string text = error.what();
+  const auto rest = app.remaining();
+  if (chosen.empty() && !rest.empty()) {
+    std::vector<std::string> names;
+    for (const auto* known : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(known->get_name());
+    const std::string nearest = nearest_name(rest.front(), names);
+    text = "unknown command '" + rest.front() + "'" + (nearest.empty() ? "" : ", did you mean '" + nearest + "'?");
+  }
+  std::fprintf(stderr, "%s: %s (see %s --help)\n", command.c_str(), text.c_str(), command.c_str());
   return 2;
 }
 

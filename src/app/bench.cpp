@@ -1,0 +1,278 @@
+// ropd bench: how fast each kind of work is on this machine, next to the limit measured in the same run.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <memory>
+
+#include "app/commands.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "distill/gradient.h"
+#include "distill/scoring.h"
+#include "kernels/limits.h"
+#include "model/decode.h"
+#include "rollout/engine.h"
+#include "rollout/memory_budget.h"
+#include "train/measurements.h"
+
+namespace ropd::app {
+namespace {
+
+using kernels::Precision;
+
+ModelConfig qwen3(int64_t width, int64_t inner, int64_t layers, int64_t heads, int64_t kv_heads) {
+  ModelConfig c;
+  c.hidden_size = width;
+  c.intermediate_size = inner;
+  c.num_layers = layers;
+  c.num_heads = heads;
+  c.num_kv_heads = kv_heads;
+  c.head_dim = 128;
+  c.vocab_size = 151936;
+  c.max_position_embeddings = 40960;
+  c.rope_theta = 1e6;
+  c.tie_word_embeddings = true;
+  c.has_qk_norm = true;
+  return c;
+}
+
+ModelConfig shape_named(const std::string& name) {
+  if (name == "qwen3-0.6b") return qwen3(1024, 3072, 28, 16, 8);
+  if (name == "qwen3-1.7b") return qwen3(2048, 6144, 28, 16, 8);
+  if (name == "qwen3-4b") return qwen3(2560, 9728, 36, 32, 8);
+  ModelConfig c = qwen3(96, 256, 3, 4, 2);  // the laboratory's student
+  c.head_dim = 24;
+  c.vocab_size = 26;
+  c.max_position_embeddings = 4096;
+  c.rope_theta = 500;
+  return c;
+}
+
+struct Row {
+  std::string work;
+  double tokens_per_second = 0;
+  double limit = 0;  // tokens a second
+  std::string bound;
+  uint64_t peak_memory = 0;
+};
+
+class Bench {
+ public:
+  Bench(std::string shape, bool is_long) : name_(std::move(shape)), config_(shape_named(name_)), is_long_(is_long) {
+    const double width = static_cast<double>(config_.hidden_size);
+    block_parameters_ = static_cast<double>(config_.num_layers) *
+                        (width * static_cast<double>(config_.head_dim * (2 * config_.num_heads + 2 * config_.num_kv_heads)) +
+                         3 * width * static_cast<double>(config_.intermediate_size));
+    head_parameters_ = width * static_cast<double>(config_.vocab_size);
+  }
+
+  std::vector<Row> run() {
+    limits_ = kernels::measure_limits(0.5);
+    log_info(fmt::format("limits: {:.0f} GFLOP/s f32, {:.0f} GFLOP/s bf16, {:.1f} GB/s reading memory", limits_.f32_flops / 1e9,
+                         limits_.bf16_flops / 1e9, limits_.read_bytes / 1e9));
+    {
+      const auto weights = model::pattern_weights(config_, DType::bf16, 0.02f);
+      decode(weights);
+      score(weights, Precision::bf16);
+      score(weights, Precision::f32);
+    }
+    train(Precision::f32);
+    train(Precision::bf16);
+    return rows_;
+  }
+
+  const kernels::MachineLimits& limits() const { return limits_; }
+
+ private:
+  const std::string name_;
+  const ModelConfig config_;
+  const bool is_long_;
+  double block_parameters_ = 0, head_parameters_ = 0;
+  kernels::MachineLimits limits_;
+  std::vector<Row> rows_;
+
+  bool is_tiny() const { return config_.vocab_size < 1000; }
+  double flops(Precision precision) const { return precision == Precision::bf16 ? limits_.bf16_flops : limits_.f32_flops; }
+
+  void add(const std::string& work, double tokens, double seconds, double limit, const char* bound) {
+    rows_.push_back({work, tokens / seconds, limit, bound, train::peak_memory_bytes()});
+    const Row& row = rows_.back();
+    log_info(fmt::format("{:<34} {:>10} tok/s  limit {:>10} ({})  {:>5.1f}%", row.work, format_count(row.tokens_per_second),
+                         format_count(row.limit), row.bound, 100 * row.tokens_per_second / row.limit));
+  }
+
+  // Seconds of the best of three calls: machines are shared, and a limit was measured the same way.
+  static double best_seconds(const std::function<void()>& work) {
+    double best = INFINITY;
+    for (int i = 0; i < 3; ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      work();
+      best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    }
+    return best;
+  }
+
+  // Steps of `sequences` single tokens behind a context; prompts are not prefilled, their pages just count as written.
+  void decode(const model::Weights& weights) {
+    const Precision precision = is_tiny() ? Precision::f32 : Precision::bf16;
+    model::Decoder decoder(model::pack_weights(weights, precision), precision);
+    const double weight_bytes = (block_parameters_ + head_parameters_) * (precision == Precision::bf16 ? 2 : 4);
+    const double token_flops = 2 * (block_parameters_ + head_parameters_);
+    const std::vector<int64_t> counts = is_tiny() ? std::vector<int64_t>{1, 64, 480} : std::vector<int64_t>{1, 8, 32, 64};
+    for (const int64_t count : counts) decode_at(decoder, precision, count, 32, weight_bytes, token_flops);
+    if (is_long_ && !is_tiny())
+      for (const int64_t context : {1024, 4096, 16384}) decode_at(decoder, precision, 8, context, weight_bytes, token_flops);
+    if (!is_tiny()) prefill(decoder, precision);
+  }
+
+  void decode_at(model::Decoder& decoder, Precision precision, int64_t count, int64_t context, double weight_bytes, double token_flops) {
+    constexpr int64_t kPage = 32;
+    const int64_t pages_each = context / kPage + 1;
+    model::KvCache cache(config_, precision, count * pages_each, kPage);
+    std::vector<std::vector<int32_t>> pages(static_cast<size_t>(count));
+    const Token token = 7;
+    std::vector<model::DecodeRows> rows;
+    for (auto& table : pages) {
+      for (int64_t i = 0; i < pages_each; ++i) table.push_back(cache.allocate());
+      rows.push_back({std::span(&token, 1), context, table.data(), true});
+    }
+    const auto step = [&] { decoder.step(cache, rows, [](size_t, std::span<float>) {}); };
+    step();
+    const int steps = is_tiny() ? 50 : 4;
+    const double seconds = best_seconds([&] {
+      for (int i = 0; i < steps; ++i) step();
+    });
+    const double cache_bytes = static_cast<double>(model::KvCache::page_bytes(config_, precision, kPage)) / kPage * static_cast<double>(context);
+    const double memory = limits_.read_bytes / (weight_bytes / static_cast<double>(count) + cache_bytes);
+    const double compute = flops(precision) / token_flops;
+    add(fmt::format("decode, {} sequences, context {}", count, context), static_cast<double>(count * steps), seconds,
+        is_tiny() ? compute : std::min(memory, compute), !is_tiny() && memory < compute ? "memory" : "compute");
+  }
+
+  void prefill(model::Decoder& decoder, Precision precision) {
+    constexpr int64_t kTokens = 512, kPage = 32;
+    model::KvCache cache(config_, precision, kTokens / kPage, kPage);
+    std::vector<int32_t> pages;
+    for (int64_t i = 0; i < kTokens / kPage; ++i) pages.push_back(cache.allocate());
+    const std::vector<Token> tokens(kTokens, 7);
+    const std::vector<model::DecodeRows> rows = {{tokens, 0, pages.data(), true}};
+    const double seconds = best_seconds([&] { decoder.step(cache, rows, [](size_t, std::span<float>) {}); });
+    add("prefill 512, bf16", kTokens, seconds, flops(precision) / (2 * block_parameters_), "compute");
+  }
+
+  std::vector<Rollout> rollouts(size_t count, size_t length) const {
+    std::vector<Rollout> result(count);
+    for (size_t i = 0; i < count; ++i) {
+      result[i].query_id = std::to_string(i);
+      result[i].prompt_ids = {1};
+      for (size_t t = 0; t < length; ++t)
+        result[i].response_ids.push_back(static_cast<Token>((i * 131 + t * 7) % static_cast<size_t>(config_.vocab_size)));
+    }
+    return result;
+  }
+
+  void score(const model::Weights& weights, Precision precision) {
+    const auto batch = is_tiny() ? rollouts(480, 100) : rollouts(1, 512);
+    const double tokens = is_tiny() ? 48000 : 512;
+    model::Workspace workspace;
+    const double seconds =
+        best_seconds([&] { (void)distill::score_student(weights, batch, {.top_k = 16, .precision = precision}, workspace); });
+    add(precision == Precision::bf16 ? "score, top 16, bf16" : "score, top 16, f32", tokens, seconds,
+        flops(precision) / (2 * (block_parameters_ + head_parameters_)), "compute");
+  }
+
+  void train(Precision precision) {
+    const uint64_t bytes = static_cast<uint64_t>(model::parameter_count(config_)) * 8 + (uint64_t{3} << 30);
+    if (bytes > rollout::read_memory_info().available_bytes) {
+      log_info("train: skipped, needs ", format_bytes(static_cast<double>(bytes)), " of memory");
+      return;
+    }
+    model::Parameters parameters(config_);
+#pragma omp parallel for schedule(static)
+    for (size_t i = 0; i < parameters.values().size(); ++i)
+      parameters.values()[i] = 0.02f * (static_cast<float>((i * 2654435761u) >> 8 & 0xffff) / 32768.0f - 1.0f);
+    const auto weights = parameters.weights();
+    model::Gradients gradients(parameters);
+    const auto batch = is_tiny() ? rollouts(128, 100) : rollouts(1, 1023);
+    std::vector<distill::Supervision> supervision;
+    for (const Rollout& rollout : batch) supervision.push_back(constant_supervision(rollout));
+    std::vector<distill::TrainingItem> items;
+    for (size_t i = 0; i < batch.size(); ++i) items.push_back({&batch[i], &supervision[i], 1e-3f});
+    model::TrainingPass pass(weights, precision, size_t{1500} << 20);
+    const double seconds = best_seconds([&] { (void)distill::accumulate_gradient(gradients, pass, weights, items, {}, precision); });
+    const double tokens = is_tiny() ? 12800 : 1023;
+    add(precision == Precision::bf16 ? "train, bf16 products" : "train, f32", tokens, seconds,
+        flops(precision) / (6 * (block_parameters_ + head_parameters_)), "compute");
+  }
+
+  // Sixteen candidates with coefficients of both signs at every position.
+  static distill::Supervision constant_supervision(const Rollout& rollout) {
+    distill::Supervision s;
+    s.num_candidates = 16;
+    for (size_t t = 0; t < rollout.response_ids.size(); ++t) {
+      s.is_valid.push_back(1);
+      for (Token j = 0; j < 16; ++j) {
+        s.ids.push_back(j);
+        s.old_logprobs.push_back(-3.0f);
+        s.coefficients.push_back(j % 2 ? 0.1f : -0.1f);
+        s.teacher_logprobs.push_back(-3.0f);
+      }
+    }
+    return s;
+  }
+};
+
+void print(const Bench& bench, const std::string& shape, const std::vector<Row>& rows, bool as_json) {
+  if (as_json) {
+    Json list = Json::array();
+    for (const Row& row : rows)
+      list.push_back({{"work", row.work},
+                      {"tokens_per_second", row.tokens_per_second},
+                      {"limit", row.limit},
+                      {"bound", row.bound},
+                      {"ratio", row.tokens_per_second / row.limit},
+                      {"peak_memory_bytes", row.peak_memory}});
+    std::printf("%s\n", Json{{"shape", shape},
+                             {"f32_flops", bench.limits().f32_flops},
+                             {"bf16_flops", bench.limits().bf16_flops},
+                             {"read_bytes_per_second", bench.limits().read_bytes},
+                             {"rows", list}}
+                            .dump(2)
+                            .c_str());
+    return;
+  }
+  std::printf("%s   f32 %.0f GFLOP/s, bf16 %.0f GFLOP/s, memory %.1f GB/s (limits measured in this run)\n\n", shape.c_str(),
+              bench.limits().f32_flops / 1e9, bench.limits().bf16_flops / 1e9, bench.limits().read_bytes / 1e9);
+  std::printf("%-36s %12s %12s  %-8s %7s %12s\n", "work", "tok/s", "limit", "bound by", "ratio", "peak memory");
+  for (const Row& row : rows)
+    std::printf("%-36s %12.1f %12.1f  %-8s %6.1f%% %12s\n", row.work.c_str(), row.tokens_per_second, row.limit, row.bound.c_str(),
+                100 * row.tokens_per_second / row.limit, format_bytes(static_cast<double>(row.peak_memory)).c_str());
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+  struct Options {
+    std::string shape = "qwen3-0.6b";
+    bool is_long = false;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("bench", "speed of every kind of work against this machine's measured limits");
+  command->add_option("--shape", options->shape, "model shape; weights are made on the fly")
+      ->check(CLI::IsMember({"tiny", "qwen3-0.6b", "qwen3-1.7b", "qwen3-4b"}))
+      ->capture_default_str();
+  command->add_flag("--long", options->is_long, "also decoding at contexts of 1K, 4K and 16K");
+  command->footer("Example:\n  ropd bench --shape tiny\n  ropd bench --shape qwen3-0.6b --long --json");
+  command->callback([options, command] {
+    Bench bench(options->shape, options->is_long);
+    const auto rows = bench.run();
+    print(bench, options->shape, rows, wants_json(*command));
+  });
+}
+
+}  // namespace ropd::app

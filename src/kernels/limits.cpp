@@ -1,0 +1,121 @@
+#include "kernels/limits.h"
+
+#include <omp.h>
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/matmul.h"
+#include "kernels/product.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/limits.cpp"
+#include "kernels/instruction_sets.h"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace ropd::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Twelve independent chains hide the latency of the fma units; returns operations done. The sum is returned so that nothing is
+// optimised away.
+double fma_burst(int64_t rounds, float* sink) {
+  const hn::ScalableTag<float> lanes;
+  const auto factor = hn::Set(lanes, 1.0f - 1e-7f), addend = hn::Set(lanes, 1e-7f);
+  hn::Vec<decltype(lanes)> sum[12];
+#pragma GCC unroll 12
+  for (int i = 0; i < 12; ++i) sum[i] = hn::Set(lanes, static_cast<float>(i));
+  for (int64_t r = 0; r < rounds; ++r) {
+#pragma GCC unroll 12
+    for (int i = 0; i < 12; ++i) sum[i] = hn::MulAdd(sum[i], factor, addend);
+  }
+  auto total = sum[0];
+#pragma GCC unroll 12
+  for (int i = 1; i < 12; ++i) total = hn::Add(total, sum[i]);
+  *sink = hn::GetLane(hn::SumOfLanes(lanes, total));
+  return static_cast<double>(rounds) * 12 * 2 * static_cast<double>(hn::Lanes(lanes));
+}
+
+float read_all(const float* data, int64_t count) {
+  const hn::ScalableTag<float> lanes;
+  const int64_t width = static_cast<int64_t>(hn::Lanes(lanes));
+  hn::Vec<decltype(lanes)> sum[8];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) sum[i] = hn::Zero(lanes);
+  for (int64_t at = 0; at + 8 * width <= count; at += 8 * width) {
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) sum[i] = hn::Add(sum[i], hn::LoadU(lanes, data + at + i * width));
+  }
+  auto total = sum[0];
+#pragma GCC unroll 8
+  for (int i = 1; i < 8; ++i) total = hn::Add(total, sum[i]);
+  return hn::GetLane(hn::SumOfLanes(lanes, total));
+}
+
+}  // namespace ropd::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace ropd::kernels {
+HWY_EXPORT(fma_burst);
+HWY_EXPORT(read_all);
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// The best of several short measurements: a limit is what the machine can do when nobody disturbs it.
+template <class Work>
+double best_rate(double seconds, const Work& work) {
+  double best = 0;
+  const double end = now() + seconds;
+  do {
+    const double begin = now();
+    const double done = work();
+    best = std::max(best, done / (now() - begin));
+  } while (now() < end);
+  return best;
+}
+
+}  // namespace
+
+MachineLimits measure_limits(double seconds) {
+  MachineLimits limits;
+  limits.f32_flops = best_rate(seconds, [] {
+    double done = 0;
+#pragma omp parallel reduction(+ : done)
+    {
+      float sink = 0;
+      done += HWY_DYNAMIC_DISPATCH(fma_burst)(1 << 18, &sink);
+      if (sink == 42.0f) done += 1;  // never; keeps the result alive
+    }
+    return done;
+  });
+  limits.bf16_flops = limits.f32_flops;
+  if (has_native_bf16()) {
+    // No portable way to write the native instruction here; its best product in cache stands for the limit.
+    constexpr int64_t kRows = 768, kWidth = 1024;
+    std::vector<float> x(kRows * kWidth, 0.5f), w(kWidth * kWidth, 0.25f), y(kRows * kWidth);
+    const auto packed = PackedWeight::pack({w.data(), DType::f32, kWidth, kWidth}, Precision::bf16);
+    limits.bf16_flops = best_rate(seconds, [&] {
+      matmul(y, x, packed);
+      return 2.0 * kRows * kWidth * kWidth;
+    });
+  }
+  const std::vector<float> memory((size_t{512} << 20) / sizeof(float), 1.0f);
+  limits.read_bytes = best_rate(seconds, [&] {
+    double sum = 0;
+#pragma omp parallel reduction(+ : sum)
+    {
+      const int64_t parts = omp_get_num_threads(), part = omp_get_thread_num(), count = static_cast<int64_t>(memory.size());
+      const int64_t begin = count * part / parts, end = count * (part + 1) / parts;
+      sum += HWY_DYNAMIC_DISPATCH(read_all)(memory.data() + begin, end - begin);
+    }
+    return static_cast<double>(memory.size() * sizeof(float)) + (sum == 42.0 ? 1 : 0);
+  });
+  return limits;
+}
+
+}  // namespace ropd::kernels
+#endif

@@ -1,0 +1,17 @@
+#include "kernels/limits.h"
+
+#include <gtest/gtest.h>
+
+namespace ropd::kernels {
+namespace {
+
+TEST(MeasureLimits, GivesRatesOfARealMachine) {
+  const auto limits = measure_limits(0.01);
+  EXPECT_GT(limits.f32_flops, 1e8);
+  EXPECT_LT(limits.f32_flops, 1e16);
+  EXPECT_GE(limits.bf16_flops, 0.5 * limits.f32_flops);
+  EXPECT_GT(limits.read_bytes, 1e7);
+}
+
+}  // namespace
+}  // namespace ropd::kernels
