@@ -41,7 +41,8 @@ void run(lab::LabOptions options, bool makes_models) {
   const std::string text = lab::console_table(results) + "\n" + lab::console_findings(results);
   write_file_atomically(options.output / "summary.txt", text);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::printf("\n%s\nreport: %s   (%s)\n", text.c_str(), page.string().c_str(), format_duration(seconds).c_str());
+  std::printf("\n%s\nreport: %s   (%s)\n", text.c_str(), page.string().c_str(),
+              format_duration(seconds).c_str());
 }
 
 }  // namespace
@@ -53,18 +54,33 @@ void add_lab(CLI::App& app) {
     bool makes_models = false;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("lab", "the paper in miniature: tiny models, R-OPD and its controls, report");
+  CLI::App* command =
+      app.add_subcommand("lab", "the paper in miniature: tiny models, R-OPD and its controls, report");
   command->add_flag("--fast", options->lab.is_fast, "a first impression in about a minute");
   command->add_flag("--controls", options->lab.has_controls, "also the recent bank and the reverse order");
-  command->add_option("--seeds", options->lab.num_seeds, "data orders and sampling seeds")->check(CLI::Range(1, 100))->capture_default_str();
+  command->add_option("--seeds", options->lab.num_seeds, "data orders and sampling seeds")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
   command->add_option("--out", options->output, "folder of everything")->capture_default_str();
-  command->add_option("--models", options->models, "folder with teacher/ and student/ instead of the shipped ones")->check(CLI::ExistingDirectory);
-  command->add_flag("--make-models", options->makes_models, "make teacher and student afresh by supervised fine-tuning");
-  command->add_option("--learning-rate", options->lab.learning_rate, "of AdamW")->check(CLI::PositiveNumber)->capture_default_str();
+  command
+      ->add_option("--models", options->models,
+                   "folder with teacher/ and student/ instead of the shipped ones")
+      ->check(CLI::ExistingDirectory);
+  command->add_flag("--make-models", options->makes_models,
+                    "make teacher and student afresh by supervised fine-tuning");
+  command->add_option("--learning-rate", options->lab.learning_rate, "of AdamW")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--responses", options->lab.responses_per_iteration, "an iteration")
+      ->check(CLI::Range(8, 100000))
+      ->capture_default_str();
   command->add_flag("--grouped", options->lab.grouped, "responses to one query stand together in a batch");
-  command->footer("Examples:\n  ropd lab --fast\n  ropd lab --seeds 3 --controls --out runs/lab3\nInterrupted, the same command goes on.");
+  command->footer(
+      "Examples:\n  ropd lab --fast\n  ropd lab --seeds 3 --controls --out runs/lab3\nInterrupted, the same "
+      "command goes on.");
   command->callback([options] {
-    options->lab.output = options->output + (options->lab.is_fast && options->output == "runs/lab" ? "-fast" : "");
+    options->lab.output =
+        options->output + (options->lab.is_fast && options->output == "runs/lab" ? "-fast" : "");
     options->lab.models = options->models;
     run(options->lab, options->makes_models);
   });

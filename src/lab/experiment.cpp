@@ -73,7 +73,8 @@ std::vector<train::StageConfig> stages_of(Role role, const Scale& scale, uint64_
       return {stage(current, scale.fixed_switch), frozen};
     }
     case Role::initial_first:
-      return {stage(current, scale.control_switch), stage(initial, scale.iterations - scale.fixed_switch), stage(current)};
+      return {stage(current, scale.control_switch), stage(initial, scale.iterations - scale.fixed_switch),
+              stage(current)};
     default: {
       train::StageConfig watched = stage(current);
       watched.until = train::StageEnd::trigger;
@@ -82,19 +83,10 @@ std::vector<train::StageConfig> stages_of(Role role, const Scale& scale, uint64_
   }
 }
 
-// The iteration that would have set the trigger in a run that kept sampling; its D and V were recorded all along.
-std::optional<uint64_t> find_tau(const std::vector<IterationRecord>& iterations, uint64_t persistence) {
-  uint64_t in_a_row = 0;
-  for (const IterationRecord& record : iterations) {
-    in_a_row = record.trigger.qualifies.value_or(false) ? in_a_row + 1 : 0;
-    if (in_a_row >= persistence) return record.iteration;
-  }
-  return std::nullopt;
-}
-
 class Lab {
  public:
-  explicit Lab(const LabOptions& options) : options_(options), scale_(scale_of(options)), data_(options.output / "data") {}
+  explicit Lab(const LabOptions& options)
+      : options_(options), scale_(scale_of(options)), data_(options.output / "data") {}
 
   bool run(LabResults& results, std::vector<NamedRun>& runs) {
     std::filesystem::create_directories(options_.output);
@@ -145,7 +137,9 @@ class Lab {
     const uint64_t steps = train::steps_per_iteration(config);
     config.curriculum.stages = stages_of(role, scale_, steps);
     config.trigger.watch = train::Watch::always;
-    config.checkpoint.keep = role == Role::current ? 0 : 1;  // others branch off the current-policy run
+    // Others branch off the current-policy run at any of its iterations; they themselves are short.
+    config.checkpoint.keep = role == Role::current ? 0 : 1;
+    config.checkpoint.every = role == Role::current ? 1 : 5;
     config.validate();
     return config;
   }
@@ -162,10 +156,13 @@ class Lab {
     const auto initial_config = config_for(Role::initial_only, seed, folder / "initial");
     if (!train_run({"initial-only", Role::initial_only}, initial_config)) return false;
     share_bank(folder / "initial", current);
-    if (!add_run(results, runs, {"initial-only", Role::initial_only}, seed, folder / "initial", {})) return false;
+    if (!add_run(results, runs, {"initial-only", Role::initial_only}, seed, folder / "initial", {}))
+      return false;
 
-    const auto tau = find_tau(io::read_metrics(current / "metrics.jsonl").iterations, config.trigger.persistence);
-    const auto branch = [&](Method method, const char* name, uint64_t iteration, std::optional<uint64_t> shown_tau) {
+    const auto tau =
+        find_tau(io::read_metrics(current / "metrics.jsonl").iterations, config.trigger.persistence);
+    const auto branch = [&](Method method, const char* name, uint64_t iteration,
+                            std::optional<uint64_t> shown_tau) {
       const auto branched = config_for(method.role, seed, folder / name);
       if (iteration >= scale_.iterations) return add_run(results, runs, method, seed, current, shown_tau);
       train::branch_run(current, iteration * steps, branched);
@@ -176,7 +173,8 @@ class Lab {
     if (!branch({"R-OPD", Role::ropd}, "ropd", tau.value_or(scale_.iterations), tau)) return false;
     if (options_.has_controls) {
       if (!branch({"recent bank", Role::recent}, "recent", scale_.fixed_switch, {})) return false;
-      if (!branch({"initial first", Role::initial_first}, "initial-first", scale_.control_switch, {})) return false;
+      if (!branch({"initial first", Role::initial_first}, "initial-first", scale_.control_switch, {}))
+        return false;
     }
     return true;
   }
@@ -197,7 +195,8 @@ class Lab {
   static void share_bank(const Path& from, const Path& to) {
     std::filesystem::create_directories(to / "banks");
     for (const char* file : {"initial.jsonl", "initial.meta.json"})
-      if (!std::filesystem::exists(to / "banks" / file)) std::filesystem::copy_file(from / "banks" / file, to / "banks" / file);
+      if (!std::filesystem::exists(to / "banks" / file))
+        std::filesystem::copy_file(from / "banks" / file, to / "banks" / file);
   }
 
   static MethodResult& method_in(LabResults& results, const Method& method) {
@@ -217,8 +216,8 @@ class Lab {
     return true;
   }
 
-  bool add_run(LabResults& results, std::vector<NamedRun>& runs, const Method& method, uint64_t seed, const Path& path,
-               std::optional<uint64_t> tau) {
+  bool add_run(LabResults& results, std::vector<NamedRun>& runs, const Method& method, uint64_t seed,
+               const Path& path, std::optional<uint64_t> tau) {
     const auto newest = io::newest_valid_checkpoint(path / "checkpoints");
     if (!newest) fail(path.string(), ": holds no checkpoint that verifies");
     RunResult result;
@@ -242,8 +241,9 @@ class Lab {
       config.max_response_tokens = kEvaluationTokens;
       config.eos_ids = directory->generation().eos_ids;
       rollout::Engine engine(weights, model::Precision::f32, config);
-      const auto generated = eval::generate_responses(engine, suite, tokenizer, text::ChatTemplate::load(model), folder,
-                                                      {model.string(), rollout::weights_fingerprint(weights), 1});
+      const auto generated =
+          eval::generate_responses(engine, suite, tokenizer, text::ChatTemplate::load(model), folder,
+                                   {model.string(), rollout::weights_fingerprint(weights), 1});
       if (!generated.is_finished) return false;
     }
     const eval::ResponseFile responses(folder / "responses.jsonl", suite);
@@ -267,7 +267,8 @@ class Lab {
       at_cap += summary.at_cap / benchmarks;
       double squares = 0;
       const double questions = static_cast<double>(benchmark.outcomes[budget].size());
-      for (const auto& question : benchmark.outcomes[budget]) squares += std::pow(stats::question_accuracy(question) - summary.accuracy, 2);
+      for (const auto& question : benchmark.outcomes[budget])
+        squares += std::pow(stats::question_accuracy(question) - summary.accuracy, 2);
       variance += squares / (questions - 1) / questions / (benchmarks * benchmarks);
     }
     result.accuracy.push_back(accuracy);
@@ -288,11 +289,15 @@ class Lab {
     rollout::Engine engine(weights, model::Precision::f32, config);
     auto train_config = lab_train_config(options_, models_, data_, 1);
     const auto queries = train::load_queries(
-        train_config, text::PromptRenderer::load(models_ / "student", {"", train_config.data.prompt_suffix, false}));
+        train_config,
+        text::PromptRenderer::load(models_ / "student", {"", train_config.data.prompt_suffix, false}));
     const uint64_t seed = derive_seed(1, "diagnostic prefixes");
-    const auto requests = train::take_requests(queries, 0, queries.queries.size() * kPrefixSamples, seed, false);
+    const auto requests =
+        train::take_requests(queries, 0, queries.queries.size() * kPrefixSamples, seed, false);
     if (!rollout::make_bank(engine, requests, path,
-                            {.model = (models_ / "student").string(), .fingerprint = rollout::weights_fingerprint(weights), .seed = seed},
+                            {.model = (models_ / "student").string(),
+                             .fingerprint = rollout::weights_fingerprint(weights),
+                             .seed = seed},
                             {.stage = "diagnostic prefixes"})
              .is_finished)
       return false;
@@ -306,25 +311,41 @@ class Lab {
     const Path path = folder / "diagnostics.json";
     if (!std::filesystem::exists(path)) {
       const auto student = model::map_weights(std::make_shared<const io::ModelDirectory>(model));
-      const auto teacher = model::map_weights(std::make_shared<const io::ModelDirectory>(models_ / "teacher"));
-      const double kl = diagnostics::mean_over_responses(diagnostics::position_kl(student, teacher, *prefixes_));
-      const auto change = diagnostics::likelihood_change(*prefixes_, initial_likelihood_,
-                                                         diagnostics::prefix_log_likelihood(student, *prefixes_));
+      const auto teacher =
+          model::map_weights(std::make_shared<const io::ModelDirectory>(models_ / "teacher"));
+      const double kl =
+          diagnostics::mean_over_responses(diagnostics::position_kl(student, teacher, *prefixes_));
+      const auto change = diagnostics::likelihood_change(
+          *prefixes_, initial_likelihood_, diagnostics::prefix_log_likelihood(student, *prefixes_));
       Json cumulative = Json::array();
       for (const auto& [value, share] : change.cumulative) cumulative.push_back({value, share});
       write_file_atomically(
-          path, Json{{"initial_prefixes", {{"kl", kl}, {"less_likely", change.less_likely}, {"cumulative", cumulative}}}}.dump() + "\n");
+          path, Json{{"initial_prefixes",
+                      {{"kl", kl}, {"less_likely", change.less_likely}, {"cumulative", cumulative}}}}
+                        .dump() +
+                    "\n");
     }
     const Json saved = parse_json(read_file(path), path.string());
     result.prefix_kl = saved.at("initial_prefixes").at("kl").get<double>();
-    if (folder.filename() != "theta_0") result.prefixes_less_likely = saved.at("initial_prefixes").at("less_likely").get<double>();
+    if (folder.filename() != "theta_0")
+      result.prefixes_less_likely = saved.at("initial_prefixes").at("less_likely").get<double>();
     return true;
   }
 };
 
 }  // namespace
 
-train::TrainConfig lab_train_config(const LabOptions& options, const Path& models, const Path& data, uint64_t seed) {
+std::optional<uint64_t> find_tau(const std::vector<IterationRecord>& iterations, uint64_t persistence) {
+  uint64_t in_a_row = 0;
+  for (const IterationRecord& record : iterations) {
+    in_a_row = record.trigger.qualifies.value_or(false) ? in_a_row + 1 : 0;
+    if (in_a_row >= persistence) return record.iteration;
+  }
+  return std::nullopt;
+}
+
+train::TrainConfig lab_train_config(const LabOptions& options, const Path& models, const Path& data,
+                                    uint64_t seed) {
   train::TrainConfig config;
   config.student = (models / "student").string();
   config.teacher = (models / "teacher").string();

@@ -1,30 +1,38 @@
-// The laboratory: the paper in miniature on the digit machine. Models, a bank of the initial student, current-only,
-// initial-only, fixed and R-OPD training (runs that share a beginning share it), evaluation at five budgets, diagnostics on fixed
-// initial prefixes, a summary and a report. Every part is kept; the same call goes on where an earlier one stopped.
+// The laboratory: the paper in miniature on the digit machine. Models, a bank of the initial student,
+// current-only, initial-only, fixed and R-OPD training (runs that share a beginning share it), evaluation at
+// five budgets, diagnostics on fixed initial prefixes, a summary and a report. Every part is kept; the same
+// call goes on where an earlier one stopped.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
 #include "lab/summary.h"
+#include "records/metrics.h"
 #include "train/train_config.h"
 
 namespace ropd::lab {
 
 struct LabOptions {
   Path output = "runs/lab";
-  Path models;             // folder with teacher/ and student/; empty: made by supervised fine-tuning below output
-  bool is_fast = false;    // a first impression: fewer iterations, responses and questions
+  Path models;  // folder with teacher/ and student/; empty: made by supervised fine-tuning below output
+  bool is_fast = false;       // a first impression: fewer iterations, responses and questions
   bool has_controls = false;  // also the recent bank and the reverse order
-  uint64_t num_seeds = 1;  // seed s: data order s, sampling seed s
+  uint64_t num_seeds = 1;     // seed s: data order s, sampling seed s
   double learning_rate = 7e-5;
   uint64_t responses_per_iteration = 480;
-  bool grouped = false;    // responses to one query stand together in a batch
+  bool grouped = false;  // responses to one query stand together in a batch
 };
 
 // The settings of one run; stages and output are set by the method.
-train::TrainConfig lab_train_config(const LabOptions& options, const Path& models, const Path& data, uint64_t seed);
+train::TrainConfig lab_train_config(const LabOptions& options, const Path& models, const Path& data,
+                                    uint64_t seed);
+
+// The iteration that would have set the trigger in a run that kept sampling; its D and V were recorded all
+// along.
+std::optional<uint64_t> find_tau(const std::vector<IterationRecord>& iterations, uint64_t persistence);
 
 // A run of the laboratory under the name of its method, for the report.
 struct NamedRun {

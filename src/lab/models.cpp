@@ -49,7 +49,7 @@ train::RunOutcome make_teacher(const Path& directory, const ModelRecipe& recipe)
 train::RunOutcome make_student(const Path& directory, const ModelRecipe& recipe) {
   return make_model(directory, recipe, student_shape(), kStudentSeed, [](uint64_t index, double progress) {
     // First with more of the long style, so that the ability is there; then the habit of answering short.
-    const double long_share = progress < 0.75 ? 0.25 : 0.15;
+    const double long_share = progress < 0.75 ? 0.25 : 0.10;
     return initial_student_example(kStudentSeed, index, curriculum_operations(kStudentSeed, index, progress),
                                    long_share);
   });
