@@ -73,7 +73,8 @@ DistillationMeans measure_distillation(std::span<const Scores> scores,
 void measure_drift(IterationRecord& record, std::span<const Rollout> rollouts,
                    std::span<const Scores> scores) {
   double sum = 0, largest = 0, count = 0;
-  for (size_t i = 0; i < rollouts.size(); ++i)
+  for (size_t i = 0; i < rollouts.size(); ++i) {
+    if (rollouts[i].policy_step != record.policy_step) continue;
     for (size_t t = 0; t < rollouts[i].sampled_logprobs.size(); ++t) {
       const double drift =
           std::abs(static_cast<double>(rollouts[i].sampled_logprobs[t]) - scores[i].sampled_logprobs[t]);
@@ -81,6 +82,7 @@ void measure_drift(IterationRecord& record, std::span<const Rollout> rollouts,
       largest = std::max(largest, drift);
       ++count;
     }
+  }
   if (count == 0) return;
   record.drift_mean = sum / count;
   record.drift_max = largest;

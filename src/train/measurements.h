@@ -19,7 +19,8 @@ void measure_batch(IterationRecord& record, std::span<const Rollout> rollouts, u
 DistillationMeans measure_distillation(std::span<const Scores> scores,
                                        std::span<const distill::Supervision> supervision);
 
-// |rollout - trainer log-probability| of sampled tokens, where rollouts carry theirs.
+// |rollout - trainer log-probability| of sampled tokens, where rollouts carry theirs and come from the
+// student of record.policy_step.
 void measure_drift(IterationRecord& record, std::span<const Rollout> rollouts,
                    std::span<const Scores> scores);
 

@@ -47,6 +47,10 @@ ModelPair load_models(const TrainConfig& config) {
   if (pair.student->config().is_moe())
     fail(config.student,
          ": mixture-of-experts models can be teachers but not students (no gradient through the router)");
+  const int64_t smallest = std::min(pair.student->config().vocab_size, pair.teacher->config().vocab_size);
+  if (config.objective.top_k > smallest)
+    fail("objective.top_k is ", config.objective.top_k, ", the smaller vocabulary has ", smallest,
+         " entries");
   const text::PromptSettings prompt{config.data.prompt_prefix, config.data.prompt_suffix,
                                     config.data.thinking};
   if (has_tokenizer(config.student) && text::ChatTemplate::exists(config.student))

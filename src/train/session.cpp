@@ -42,13 +42,19 @@ void check_budget(const TrainConfig& config, const RunState& state, uint64_t fir
          " steps; planned were ", consumed, " and ", steps, " (a fault in the program: please report it)");
 }
 
+double unix_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 class Session {
  public:
-  Session(const TrainConfig& config, io::RunDirectory directory)
+  Session(const TrainConfig& config, io::RunDirectory directory, const SessionHooks& hooks)
       : config_(config),
         directory_(std::move(directory)),
+        hooks_(hooks),
         models_(load_models(config_)),
-        queries_(needs_sampling(config_) || !config_.data.queries.empty()
+        // Without a tokenizer every stage reads a bank, and its rollouts hold their prompts.
+        queries_(!config_.data.queries.empty() && models_.student_renderer
                      ? load_queries(config_, *models_.student_renderer)
                      : QuerySet{}),
         store_(directory_.checkpoints()) {
@@ -61,10 +67,13 @@ class Session {
     std::unique_ptr<Progress> progress;
     std::string stage_shown;
     TrainerHooks hooks;
-    hooks.on_step = [&](const StepRecord& record) {
+    hooks.on_step = [&](const StepRecord& step) {
+      StepRecord record = step;
+      record.unix_time = unix_time();
       metrics->append(record);
       tensorboard_->write(record);
       if (record.skipped) log_warning("step ", record.step, " skipped: ", record.skip_reason);
+      if (hooks_.on_step) hooks_.on_step(record);
     };
     hooks.on_progress = [&](const char* stage, uint64_t done, uint64_t total, uint64_t tokens) {
       if (stage_shown != stage) progress = std::make_unique<Progress>(stage_shown = stage, total, "tok");
@@ -81,9 +90,7 @@ class Session {
     restore(trainer);
     io::MetricsFile file(directory_.metrics());
     metrics = &file;
-    const double now =
-        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-    tensorboard_.emplace(directory_.tensorboard(), now, trainer.state().step);
+    tensorboard_.emplace(directory_.tensorboard(), unix_time(), trainer.state().step);
     log_info("curriculum: ", trainer.curriculum().describe());
 
     const auto begin = std::chrono::steady_clock::now();
@@ -92,6 +99,7 @@ class Session {
     while (!trainer.is_done()) {
       auto record = trainer.iterate();
       if (!record) return stop(trainer);
+      record->unix_time = unix_time();
       record->seconds.checkpoint = checkpoint_seconds;
       file.append(*record);
       tensorboard_->write(*record);
@@ -115,6 +123,7 @@ class Session {
  private:
   const TrainConfig config_;
   io::RunDirectory directory_;
+  const SessionHooks& hooks_;
   const ModelPair models_;
   const QuerySet queries_;
   io::CheckpointStore store_;
@@ -162,27 +171,29 @@ class Session {
 
 }  // namespace
 
-RunOutcome start_run(const TrainConfig& config, const std::string& command_line) {
+RunOutcome start_run(const TrainConfig& config, const std::string& command_line, const SessionHooks& hooks) {
   auto directory = io::RunDirectory::create(config.output, config_to_yaml(config, true),
                                             io::describe_environment(command_line));
-  return Session(config, std::move(directory)).run();
+  return Session(config, std::move(directory), hooks).run();
 }
 
-RunOutcome resume_run(const Path& run_directory, const std::string&) {
+RunOutcome resume_run(const Path& run_directory, const std::string&, const SessionHooks& hooks) {
   auto directory = io::RunDirectory::open(run_directory);
   TrainConfig config = load_train_config(directory.config());
   config.output = run_directory.string();
-  return Session(config, std::move(directory)).run();
+  return Session(config, std::move(directory), hooks).run();
 }
 
-RunOutcome start_or_resume_run(const TrainConfig& config, const std::string& command_line) {
-  if (!std::filesystem::exists(Path(config.output) / "config.yaml")) return start_run(config, command_line);
+RunOutcome start_or_resume_run(const TrainConfig& config, const std::string& command_line,
+                               const SessionHooks& hooks) {
+  if (!std::filesystem::exists(Path(config.output) / "config.yaml"))
+    return start_run(config, command_line, hooks);
   const std::string held = read_file(Path(config.output) / "config.yaml"),
                     wanted = config_to_yaml(config, true);
   if (held != wanted)
     fail(config.output,
          ": holds another run (its config.yaml differs from this one); choose another output or remove it");
-  return resume_run(config.output, command_line);
+  return resume_run(config.output, command_line, hooks);
 }
 
 }  // namespace ropd::train

@@ -184,7 +184,7 @@ struct ObjectiveSection {
   double beta = 0.5;
   void fields(auto&& field) {
     field("kind", kind, "candidates is the paper's");
-    field("top_k", top_k, "candidates a position; 0 = the recorded token only", between(0, 1024));
+    field("top_k", top_k, "candidates a position; 0 = the recorded token only", between(0, 256));
     field("weights", weights, "of the candidates in the coefficient");
     field("clip", clip, "of the ratio: [1 - clip, 1 + clip]", between(0, 1));
     field("dual_clip", dual_clip, "of the ratio where the coefficient is negative", above(1));

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/stop.h"
+#include "io/checkpoint.h"
 #include "io/save_model.h"
 #include "rollout/fingerprint.h"
 #include "train/measurements.h"
@@ -33,7 +34,9 @@ size_t activation_budget(const TrainConfig& config) {
 }
 
 Path starting_model(const TrainConfig& config) {
-  return config.continue_from ? Path(*config.continue_from) / "model" : Path(config.student);
+  if (!config.continue_from) return config.student;
+  io::verify_checkpoint(*config.continue_from);
+  return Path(*config.continue_from) / "model";
 }
 
 uint64_t starting_step(const TrainConfig& config) {
@@ -182,7 +185,9 @@ std::vector<Scores> Trainer::score(std::span<const Rollout> rollouts, IterationR
   distill::score_teacher(scores, models_.teacher_weights, rollouts, config, teacher_workspace_,
                          translation_ ? &*translation_ : nullptr, progress("teacher scores"));
   record.seconds.score_teacher += teacher_watch.seconds();
-  measure_drift(record, rollouts, scores);
+  // Of stored text the student has moved away since: that is no drift.
+  if (curriculum_.source_of(iteration()).needs_current() && state_.step == record.policy_step)
+    measure_drift(record, rollouts, scores);
   return scores;
 }
 
