@@ -91,7 +91,8 @@ void AddedTokenMatcher::find_all(std::vector<AddedTokenMatch>& matches, std::str
     // White space taken by the token before is not walked again: a long run stays linear.
     if (match.token->strips_right) match.end = white_space_end(text, std::max(match.end, previous_end));
     previous_end = match.end;
-    matches.push_back(match);
+    // White space that the token before has taken already leaves nothing of a token that strips to its left.
+    if (match.begin < match.end) matches.push_back(match);
   }
 }
 

@@ -26,7 +26,8 @@ class AddedTokenMatcher {
   AddedTokenMatcher(std::vector<std::string> contents, std::vector<const AddedToken*> tokens);
   bool is_empty() const { return entries_.empty(); }
   // All matches in order; text is valid UTF-8. Special tokens are passed over as if they were not there when
-  // parse_special is false.
+  // parse_special is false. A token of white space may be found inside what the one before has stripped, as
+  // in the official library.
   void find_all(std::vector<AddedTokenMatch>& matches, std::string_view text, bool parse_special) const;
 
  private:

@@ -47,6 +47,12 @@ TEST(AddedTokens, StrippingTakesTheWhiteSpaceBeside) {
   EXPECT_THAT(matches(right, "a # \n #b"), ElementsAre("2-6:#", "6-7:#"));
 }
 
+TEST(AddedTokens, WhatWasStrippedLeavesNothingOfATokenThatStripsLeft) {
+  const std::vector<AddedToken> tokens = {{.content = "#", .strips_right = true},
+                                          {.content = "\n", .strips_left = true}};
+  EXPECT_THAT(matches(tokens, "#\na\n"), ElementsAre("0-2:#", "3-4:\n"));
+}
+
 TEST(AddedTokens, SpecialOnesArePassedOverOnRequest) {
   const std::vector<AddedToken> tokens = {{.content = "<s>", .is_special = true}, {.content = "<t>"}};
   EXPECT_THAT(matches(tokens, "<s><t>", false), ElementsAre("3-6:<t>"));

@@ -16,7 +16,7 @@ namespace ropd::text {
 // list item made too.
 class TemplateMeter {
  public:
-  static constexpr uint64_t kMaxSteps = 10'000'000;
+  static constexpr uint64_t kMaxSteps = 4'000'000;
   explicit TemplateMeter(const std::string& where) : where_(where) {}
   void charge(uint64_t steps, int line) {
     if (steps > kMaxSteps - steps_)

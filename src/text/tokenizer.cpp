@@ -127,13 +127,14 @@ class Encoder {
   void split(const AddedTokenMatcher& matcher, std::string_view text, auto&& plain) {
     std::vector<AddedTokenMatch> matches;
     matcher.find_all(matches, text, parse_special_);
-    size_t done = 0;
+    size_t done = 0, covered = 0;  // covered: what offsets have been given for
     for (const AddedTokenMatch& match : matches) {
       if (match.begin > done) plain(text.substr(done, match.begin - done));
       if (is_done()) return;
-      const size_t begin = std::max(done, match.begin);
-      push_added(match.token->id, text.substr(begin, std::max(match.end, begin) - begin));
-      done = std::max(done, match.end);
+      covered = std::max(covered, match.begin);
+      push_added(match.token->id, text.substr(covered, std::max(match.end, covered) - covered));
+      covered = std::max(covered, match.end);
+      done = match.end;
     }
     if (done < text.size()) plain(text.substr(done));
   }

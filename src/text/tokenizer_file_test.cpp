@@ -122,12 +122,12 @@ TEST(TokenizerFile, WhatWouldChangeIdsIsRefusedByName) {
   EXPECT_EQ(with("/normalizer", nullptr), "");
 }
 
-TEST(TokenizerFile, AHundredThousandAddedTokensAreRead) {
+TEST(TokenizerFile, TwentyThousandAddedTokensAreRead) {
   TestTokenizer many = small();
-  for (int i = 0; i < 100'000; ++i) many.added.push_back({.content = "<extra_" + std::to_string(i) + ">"});
+  for (int i = 0; i < 20'000; ++i) many.added.push_back({.content = "<extra_" + std::to_string(i) + ">"});
   const Tokenizer tokenizer = many.tokenizer();
-  EXPECT_EQ(tokenizer.vocab_size(), 100'006u);
-  EXPECT_THAT(tokenizer.encode("a<extra_99999>b"), ElementsAre(0, 100'005, 1));
+  EXPECT_EQ(tokenizer.vocab_size(), 20'006u);
+  EXPECT_THAT(tokenizer.encode("a<extra_19999>b"), ElementsAre(0, 20'005, 1));
 }
 
 TEST(TokenizerFile, NotATokenizerIsRefused) {
