@@ -1,0 +1,211 @@
+// Every file of recipes/ as a user checks it first: `ropd train RECIPE --dry-run` on model folders that hold
+// the published config.json of each model and no weights. Budgets are the paper's, and a run that does not
+// fit this machine is refused with its numbers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "support/test_data.h"
+
+namespace ropd {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+const Path kRecipes = Path(ROPD_SOURCE_DIR) / "recipes";
+
+// What the Qwen3 models share; `more` are the lines in which they differ.
+std::string qwen3(const std::string& class_name, const std::string& more) {
+  return "{\"architectures\": [\"" + class_name + "\"], " + more + R"(,
+    "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 151643, "eos_token_id": 151645, "head_dim": 128,
+    "hidden_act": "silu", "initializer_range": 0.02, "rms_norm_eps": 1e-06, "rope_scaling": null,
+    "sliding_window": null, "torch_dtype": "bfloat16", "use_cache": true, "use_sliding_window": false,
+    "vocab_size": 151936})";
+}
+
+// config.json by the folder's name in the recipes.
+const std::map<std::string, std::string> kConfigs = {
+    {"Qwen3-0.6B",
+     qwen3("Qwen3ForCausalLM", R"("model_type": "qwen3", "hidden_size": 1024, "intermediate_size": 3072,
+      "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8, "max_position_embeddings": 40960,
+      "max_window_layers": 28, "rope_theta": 1000000, "tie_word_embeddings": true)")},
+    {"Qwen3-1.7B",
+     qwen3("Qwen3ForCausalLM", R"("model_type": "qwen3", "hidden_size": 2048, "intermediate_size": 6144,
+      "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8, "max_position_embeddings": 40960,
+      "max_window_layers": 28, "rope_theta": 1000000, "tie_word_embeddings": true)")},
+    {"Qwen3-4B-Instruct-2507",
+     qwen3("Qwen3ForCausalLM", R"("model_type": "qwen3", "hidden_size": 2560, "intermediate_size": 9728,
+      "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8, "max_position_embeddings": 262144,
+      "max_window_layers": 36, "rope_theta": 5000000, "tie_word_embeddings": true)")},
+    {"Qwen3-8B",
+     qwen3("Qwen3ForCausalLM", R"("model_type": "qwen3", "hidden_size": 4096, "intermediate_size": 12288,
+      "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8, "max_position_embeddings": 40960,
+      "max_window_layers": 36, "rope_theta": 1000000, "tie_word_embeddings": false)")},
+    {"Qwen3-30B-A3B-Instruct-2507",
+     qwen3("Qwen3MoeForCausalLM",
+           R"("model_type": "qwen3_moe", "hidden_size": 2048, "intermediate_size": 6144,
+      "num_hidden_layers": 48, "num_attention_heads": 32, "num_key_value_heads": 4, "max_position_embeddings": 262144,
+      "max_window_layers": 48, "rope_theta": 10000000, "tie_word_embeddings": false, "num_experts": 128,
+      "num_experts_per_tok": 8, "moe_intermediate_size": 768, "norm_topk_prob": true, "decoder_sparse_step": 1,
+      "mlp_only_layers": [], "output_router_logits": false, "router_aux_loss_coef": 0.001)")},
+    {"student", R"({"architectures": ["Qwen3ForCausalLM"], "hidden_size": 96, "intermediate_size": 256,
+      "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 24, "vocab_size": 26,
+      "max_position_embeddings": 1024, "tie_word_embeddings": true, "torch_dtype": "float32"})"},
+    {"teacher", R"({"architectures": ["Qwen3ForCausalLM"], "hidden_size": 128, "intermediate_size": 352,
+      "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "vocab_size": 26,
+      "max_position_embeddings": 1024, "tie_word_embeddings": true, "torch_dtype": "float32"})"},
+};
+
+struct Expected {
+  std::string student, teacher;
+  uint64_t consumed, steps, iterations;
+  std::vector<uint64_t> minibatches;
+  std::string curriculum;
+};
+
+const std::vector<uint64_t> kPaperSplit = {128, 128, 128, 96};
+constexpr const char* kReplay = "current until trigger, then initial";
+
+// By file name. The test fails for a recipe that is not here.
+const std::map<std::string, Expected> kExpected = {
+    {"qwen3-0.6b-ropd", {"Qwen3-0.6B", "Qwen3-4B-Instruct-2507", 7200, 60, 15, kPaperSplit, kReplay}},
+    {"qwen3-0.6b-current", {"Qwen3-0.6B", "Qwen3-4B-Instruct-2507", 7200, 60, 15, kPaperSplit, "current"}},
+    {"qwen3-0.6b-fixed",
+     {"Qwen3-0.6B", "Qwen3-4B-Instruct-2507", 7200, 60, 15, kPaperSplit, "current x 10, then initial"}},
+    {"qwen3-0.6b-initial", {"Qwen3-0.6B", "Qwen3-4B-Instruct-2507", 7200, 60, 15, kPaperSplit, "initial"}},
+    {"qwen3-1.7b-ropd", {"Qwen3-1.7B", "Qwen3-4B-Instruct-2507", 7200, 60, 15, kPaperSplit, kReplay}},
+    {"qwen3-8b-ropd", {"Qwen3-8B", "Qwen3-30B-A3B-Instruct-2507", 7200, 60, 15, kPaperSplit, kReplay}},
+    {"grid-n8-m1",
+     {"Qwen3-0.6B", "Qwen3-4B-Instruct-2507", 14080, 110, 1, std::vector<uint64_t>(110, 128), "initial"}},
+    {"grid-n8-m10",
+     {"Qwen3-0.6B", "Qwen3-4B-Instruct-2507", 14080, 110, 10, std::vector<uint64_t>(11, 128), "current"}},
+    {"grid-n8-m110", {"Qwen3-0.6B", "Qwen3-4B-Instruct-2507", 14080, 110, 110, {128}, "current"}},
+    {"lab", {"student", "teacher", 7200, 60, 15, kPaperSplit, kReplay}},
+};
+
+struct Outcome {
+  int exit_code = -1;
+  std::string out, err;
+};
+
+// Plainly: nothing here has to survive a power cut.
+void write(const Path& path, const std::string& text) { std::ofstream(path) << text; }
+
+class Recipes : public testing::Test {
+ protected:
+  Recipes() {
+    for (const auto& [name, config] : kConfigs) {
+      std::filesystem::create_directories(directory_ / name);
+      write(directory_ / name / "config.json", config);
+      write(directory_ / name / "generation_config.json",
+            name.starts_with("Qwen3") ? R"({"eos_token_id": [151645, 151643]})" : R"({"eos_token_id": 24})");
+    }
+    write(directory_ / "queries.jsonl", R"({"id": "a", "problem": "What is 1 + 1?", "answer": "2"})"
+                                        "\n");
+  }
+  std::string at(const std::string& name) const { return (directory_ / name).string(); }
+
+  Outcome dry_run(const std::string& recipe, const std::string& more = "") const {
+    const Expected& expected = kExpected.at(recipe);
+    const std::string command = std::string("OMP_WAIT_POLICY=passive ") + ROPD_PROGRAM + " train " +
+                                (kRecipes / (recipe + ".yaml")).string() +
+                                " --dry-run student=" + at(expected.student) +
+                                " teacher=" + at(expected.teacher) + " output=" + at("run") +
+                                " data.queries=" + at("queries.jsonl") + " " + more;
+    const int status = std::system((command + " >" + at("out") + " 2>" + at("err")).c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(at("out")), read_file(at("err"))};
+  }
+
+  const test::TemporaryDirectory directory_;
+};
+
+TEST_F(Recipes, AreExactlyTheOnesThisTestKnows) {
+  std::set<std::string> existing, known;
+  for (const auto& entry : std::filesystem::directory_iterator(kRecipes))
+    existing.insert(entry.path().filename());
+  for (const auto& [name, expected] : kExpected) known.insert(name + ".yaml");
+  EXPECT_EQ(existing, known);
+}
+
+// The folders in the recipe are the ones whose stand-ins the other tests use.
+TEST_F(Recipes, NameTheModelsOfThePaper) {
+  for (const auto& [name, expected] : kExpected) {
+    const std::string text = read_file(kRecipes / (name + ".yaml"));
+    const std::string folder = name == "lab" ? "lab/models/" : "models/";
+    EXPECT_THAT(text, HasSubstr("\nstudent: " + folder + expected.student)) << name;
+    EXPECT_THAT(text, HasSubstr("\nteacher: " + folder + expected.teacher)) << name;
+    EXPECT_THAT(text, HasSubstr("\noutput: runs/" + (name == "lab" ? "lab-ropd" : name) + "\n")) << name;
+  }
+}
+
+TEST_F(Recipes, HaveThePapersBudgetsAndAreRefusedOnlyForWhatTheMachineLacks) {
+  for (const auto& [name, expected] : kExpected) {
+    const Outcome outcome = dry_run(name, "--json");
+    ASSERT_FALSE(outcome.out.empty()) << name << ": " << outcome.err;
+    const Json plan = parse_json(outcome.out, name);
+    EXPECT_EQ(plan["C"], expected.consumed) << name;
+    EXPECT_EQ(plan["U"], expected.steps) << name;
+    EXPECT_EQ(plan["iterations"], expected.iterations) << name;
+    EXPECT_EQ(plan["minibatches"], expected.minibatches) << name;
+    EXPECT_EQ(plan["curriculum"], expected.curriculum) << name;
+    EXPECT_THAT(outcome.err, HasSubstr("holds no weights; only its config.json could be checked")) << name;
+    // The plan itself says what the machine has; the verdict must follow from it.
+    const bool fits_memory = plan["memory_bytes"] <= plan["available_bytes"],
+               fits_disk = plan["disk_bytes"] <= plan["free_disk_bytes"];
+    EXPECT_EQ(outcome.exit_code, fits_memory && fits_disk ? 0 : 1) << name << outcome.err;
+    const std::string refusal =
+        !fits_memory ? "ropd: the run needs [0-9.]+ .B of memory, [0-9.]+ .B are available "
+                       "\\([a-zA-Z (),]+ take [0-9.]+ .B: [a-z]"
+        : !fits_disk ? "ropd: the run needs about [0-9.]+ .B of disk, [0-9.]+ .B are free"
+                     : "";
+    if (!refusal.empty()) {
+      EXPECT_THAT(outcome.err, ContainsRegex(refusal)) << name;
+    }
+    EXPECT_FALSE(std::filesystem::exists(at("run"))) << "a dry run leaves nothing behind";
+  }
+}
+
+TEST_F(Recipes, PrintTheBudgetForPeople) {
+  EXPECT_THAT(dry_run("lab").out,
+              HasSubstr("15 iterations, C = 7200 responses, U = 60 steps; an iteration is "
+                        "128 + 128 + 128 + 96 responses\n"));
+}
+
+TEST_F(Recipes, LabIsReadyToRunOnTheShippedModels) {
+  write(directory_ / "problems.jsonl", R"({"id": "a", "problem": "3acb?", "answer": "5"})"
+                                       "\n");
+  const std::string models = (Path(ROPD_SOURCE_DIR) / "lab/models").string();
+  const Outcome outcome = dry_run("lab", "student=" + models + "/student teacher=" + models +
+                                             "/teacher data.queries=" + at("problems.jsonl"));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("queries      1 of 1 in "));
+  EXPECT_THAT(outcome.out, HasSubstr("first prompt a, 5 ids: 3 10 12 11 22\n"));
+}
+
+// Published counts: 596,049,920 (0.6B), 1.7 B, 4.0 B, 8.2 B, 30.5 B.
+TEST_F(Recipes, StandInsHaveThePublishedSizes) {
+  EXPECT_THAT(dry_run("qwen3-0.6b-ropd").out, ContainsRegex("student +596\\.0M .*\n.*teacher +4\\.0B "));
+  EXPECT_THAT(dry_run("qwen3-8b-ropd").out, ContainsRegex("student +8\\.2B .*\n.*teacher +30\\.5B "));
+  EXPECT_THAT(dry_run("qwen3-1.7b-ropd").out, ContainsRegex("student +1\\.7B "));
+}
+
+TEST_F(Recipes, FollowOverrides) {
+  const Json plan = parse_json(dry_run("qwen3-0.6b-initial",
+                                       "--json train.iterations=10 "
+                                       "curriculum.bank.responses=4800")
+                                   .out,
+                               "matched comparison");
+  EXPECT_EQ(plan["C"], 4800);
+  EXPECT_EQ(plan["U"], 40);
+}
+
+}  // namespace
+}  // namespace ropd
