@@ -89,9 +89,11 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   const auto rest = app.remaining();
   if (chosen.empty() && !rest.empty()) {
     std::vector<std::string> names;
-    for (const auto* known : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(known->get_name());
+    for (const auto* known : app.get_subcommands([](const CLI::App*) { return true; }))
+      names.push_back(known->get_name());
     const std::string nearest = nearest_name(rest.front(), names);
-    text = "unknown command '" + rest.front() + "'" + (nearest.empty() ? "" : ", did you mean '" + nearest + "'?");
+    text = "unknown command '" + rest.front() + "'" +
+           (nearest.empty() ? "" : ", did you mean '" + nearest + "'?");
   }
   std::fprintf(stderr, "%s: %s (see %s --help)\n", command.c_str(), text.c_str(), command.c_str());
   return 2;
