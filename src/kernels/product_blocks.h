@@ -77,9 +77,13 @@ void product_part(const Product& p, int64_t row_begin, int64_t row_end, int64_t 
           Kernel::pack_b(b_block + (panel - panel0) * Kernel::kPanel * unit_depth, p, panel, depth0, depth);
       for (int64_t row0 = row_begin; row0 < row_end; row0 += kRowBlock) {
         const int64_t row1 = std::min(row_end, row0 + kRowBlock);
-        for (int64_t row = row0; row < row1; row += Kernel::kRows)
-          Kernel::pack_a(a_block + (row - row0) * unit_depth, p, row,
-                         std::min<int64_t>(Kernel::kRows, row1 - row), depth0, depth);
+        // Tiles of equal height: eight rows are 4 + 4, not 6 + 2, where the second tile would read B for
+        // little work.
+        const int64_t tiles = (row1 - row0 + Kernel::kRows - 1) / Kernel::kRows;
+        const int64_t height = (row1 - row0 + tiles - 1) / tiles;
+        for (int64_t row = row0; row < row1; row += height)
+          Kernel::pack_a(a_block + (row - row0) * unit_depth, p, row, std::min(height, row1 - row), depth0,
+                         depth);
         for (int64_t panel = panel0; panel < panel1; panel += side_by_side) {
           const int64_t panels = std::min(side_by_side, panel1 - panel);
           const BElement* b;
@@ -91,10 +95,9 @@ void product_part(const Product& p, int64_t row_begin, int64_t row_end, int64_t 
             b = b_block + (panel - panel0) * Kernel::kPanel * unit_depth;
             stride = Kernel::kPanel * unit_depth;
           }
-          for (int64_t row = row0; row < row1; row += Kernel::kRows)
-            tile_at<Kernel>(p, a_block + (row - row0) * unit_depth,
-                            std::min<int64_t>(Kernel::kRows, row1 - row), b, stride, row, panel, panels,
-                            unit_depth, add);
+          for (int64_t row = row0; row < row1; row += height)
+            tile_at<Kernel>(p, a_block + (row - row0) * unit_depth, std::min(height, row1 - row), b, stride,
+                            row, panel, panels, unit_depth, add);
         }
       }
     }
