@@ -401,10 +401,11 @@ class Interpreter {
     if (call.positional.size() > macro.parameters.size())
       call.refuse("macro \"", macro.name, "\" takes ", macro.parameters.size(), " arguments, got ",
                   call.positional.size());
-    for (const auto& [key, value] : call.named)
-      if (std::none_of(macro.parameters.begin(), macro.parameters.end(),
-                       [&](const auto& parameter) { return parameter.first == key; }))
-        call.refuse("macro \"", macro.name, "\" has no parameter \"", key, "\"");
+    for (const auto& given : call.named) {
+      const auto is_named = [&](const auto& parameter) { return parameter.first == given.first; };
+      if (std::none_of(macro.parameters.begin(), macro.parameters.end(), is_named))
+        call.refuse("macro \"", macro.name, "\" has no parameter \"", given.first, "\"");
+    }
     // A macro sees the template's variables and its own, not those around its call.
     std::vector<TemplateDict> outer = std::exchange(scopes_, {});
     scopes_.push_back(std::move(outer[0]));
