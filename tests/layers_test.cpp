@@ -138,7 +138,12 @@ TEST(Layers, EveryHeaderBeginsWithACommentAndHasPragmaOnce) {
     if (file.extension() != ".h") continue;
     const std::string text = text_of(file);
     EXPECT_TRUE(text.starts_with("//")) << file << " does not say what it is in its first lines";
-    EXPECT_NE(text.find("\n#pragma once\n"), std::string::npos) << file;
+    // Some headers are meant to be included several times, and say so.
+    const std::string beginning = text.substr(0, 600);
+    const bool is_repeated = beginning.find("Included once per instruction set") != std::string::npos ||
+                             beginning.find("Included once\n// per instruction set") != std::string::npos ||
+                             beginning.find("Included inside the namespace of each") != std::string::npos;
+    EXPECT_TRUE(is_repeated || text.find("\n#pragma once\n") != std::string::npos) << file;
   }
 }
 

@@ -160,8 +160,14 @@ void check_plan(const Plan& plan) {
 
 std::string plan_text(const Plan& plan) {
   std::string text = fmt::format("curriculum   {}\n", plan.curriculum);
+  const bool are_equal =
+      std::count(plan.minibatches.begin(), plan.minibatches.end(), plan.minibatches.front()) ==
+      static_cast<ptrdiff_t>(plan.minibatches.size());
   std::string sizes;
-  for (const uint64_t size : plan.minibatches) sizes += (sizes.empty() ? "" : " + ") + std::to_string(size);
+  if (are_equal && plan.minibatches.size() > 4)
+    sizes = fmt::format("{} x {}", plan.minibatches.size(), plan.minibatches.front());
+  else
+    for (const uint64_t size : plan.minibatches) sizes += (sizes.empty() ? "" : " + ") + std::to_string(size);
   text += fmt::format(
       "budget       {} iterations, C = {} responses, U = {} steps; an iteration is {} responses\n",
       plan.iterations, plan.consumed, plan.steps, sizes);

@@ -16,6 +16,8 @@
 #include "io/run_directory.h"
 #include "io/tensorboard.h"
 #include "train/measurements.h"
+#include "train/plan.h"
+#include "train/run_evaluation.h"
 #include "train/trainer.h"
 
 namespace ropd::train {
@@ -58,6 +60,7 @@ class Session {
                      ? load_queries(config_, *models_.student_renderer)
                      : QuerySet{}),
         store_(directory_.checkpoints()) {
+    if (config_.eval.suite) check_evaluation(config_, models_);
     for (const std::string& note : models_.notes) log_info(note);
     for (const std::string& warning : config_warnings(config_)) log_warning(warning);
   }
@@ -114,8 +117,15 @@ class Session {
       const auto before = std::chrono::steady_clock::now();
       if (is_due || trainer.is_done() || is_kept(trainer.state().step)) save(trainer);
       checkpoint_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+      if (is_evaluation_due(config_.eval, record->iteration, config_.train.iterations) &&
+          !evaluate_student(config_, directory_, models_, trainer.student().weights(), trainer.state().step))
+        return stop(trainer);
       if (stop_requested() && !trainer.is_done()) return stop(trainer);
     }
+    // A run that was stopped inside its last evaluation comes here again.
+    if (config_.eval.suite &&
+        !evaluate_student(config_, directory_, models_, trainer.student().weights(), trainer.state().step))
+      return stop(trainer);
     check_budget(config_, trainer.state(), first_step_);
     return RunOutcome::done;
   }
@@ -172,6 +182,8 @@ class Session {
 }  // namespace
 
 RunOutcome start_run(const TrainConfig& config, const std::string& command_line, const SessionHooks& hooks) {
+  // What cannot fit is refused before a file is written. Time is not asked for, so nothing is measured.
+  if (!config.continue_from) check_plan(make_plan(config, /*flops=*/1e11));
   auto directory = io::RunDirectory::create(config.output, config_to_yaml(config, true),
                                             io::describe_environment(command_line));
   return Session(config, std::move(directory), hooks).run();

@@ -107,7 +107,8 @@ struct DataConfig {
     field("queries", queries, "JSONL or parquet with problem or prompt, answer, id; verl rows are read too");
     field("select", select, "which queries of the file");
     field("order_seed", order_seed, "0 keeps the order; n permutes once before the run");
-    field("grouped", grouped, "the responses to one query stand together in a batch instead of queries taking turns");
+    field("grouped", grouped,
+          "the responses to one query stand together in a batch instead of queries taking turns");
     field("max_prompt_tokens", max_prompt_tokens, "longer prompts are dropped and counted", at_least(1));
     field("prompt_prefix", prompt_prefix, "put before every question");
     field("prompt_suffix", prompt_suffix, "put behind every question");
@@ -257,9 +258,15 @@ struct CheckpointConfig {
 struct EvalConfig {
   std::optional<std::string> suite;
   uint64_t every = 0;
+  std::string data = ".";
+  uint64_t max_tokens = 32768;
+  std::vector<uint64_t> budgets;
   void fields(auto&& field) {
-    field("suite", suite, "eight, three or a YAML file");
-    field("every", every, "iterations; 0 = not during the run");
+    field("suite", suite, "eight, three or a YAML file; evaluated at the end of the run");
+    field("every", every, "and after every so many iterations; 0 = only at the end");
+    field("data", data, "folder of the suite's benchmark files");
+    field("max_tokens", max_tokens, "of a response", at_least(1));
+    field("budgets", budgets, "tokens at which responses are scored; none = max_tokens");
   }
 };
 
