@@ -27,6 +27,19 @@ std::string unit_key(std::string_view unit) {
   return key;
 }
 
+// \text{...} around the whole answer goes, unless it is the first of several groups.
+std::string_view without_text_group(std::string_view answer) {
+  answer = strip(answer);
+  const auto inside = whole_text_group(answer);
+  if (!inside) return answer;
+  int depth = 0;
+  for (const char c : *inside) {
+    depth += c == '{' ? 1 : c == '}' ? -1 : 0;
+    if (depth < 0) return answer;
+  }
+  return strip(*inside);
+}
+
 }  // namespace
 
 Quantity split_unit(std::string_view answer) {
@@ -58,8 +71,10 @@ Quantity split_unit(std::string_view answer) {
   return {text, ""};
 }
 
-bool equivalent_strictly(std::string_view given, std::string_view expected) {
-  if (strip(given) == strip(expected)) return true;
+bool equivalent_strictly(std::string_view given_answer, std::string_view expected_answer) {
+  const std::string_view given = without_text_group(given_answer),
+                         expected = without_text_group(expected_answer);
+  if (given == expected) return true;
   const std::string given_words = words_of(given), expected_words = words_of(expected);
   if (given_words.size() > 1 && expected_words.size() > 1)
     return to_lower(given_words) == to_lower(expected_words);

@@ -30,7 +30,8 @@ TEST(Strict, AcceptsEqualAnswersWrittenDifferently) {
                                         {"\\text{(C)}", "C"},
                                         {"1 \\text{ or } 2", "1,2"},
                                         {"0<x<1", "(0,1)"},
-                                        {"$5$", "5"}})
+                                        {"$5$", "5"},
+                                        {"\\text{\\frac{1}{2}}", "0.5"}})
     EXPECT_TRUE(equivalent_strictly(given, expected)) << given << " and " << expected;
 }
 
@@ -53,6 +54,7 @@ TEST(Strict, RefusesTheReferencesFalsePositives) {
                                         {"0.333333", "0.3333331"},
                                         {"5(3)", "8"},
                                         {"R r", "R^2"},
+                                        {"\\text{a} + \\text{b}", "a} + \\text{b"},
                                         {"-x=5", "x=5"}})
     EXPECT_FALSE(equivalent_strictly(given, expected)) << given << " and " << expected;
 }
