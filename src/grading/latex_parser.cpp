@@ -1,3 +1,6 @@
+// One class for one grammar: its rules call each other in a circle (a function's argument is a product, a
+// product's factor may be a set's element), so the file is longer than usual; the headings inside group lists
+// and sets, arithmetic, functions and atoms.
 #include "grading/latex_parser.h"
 
 #include <map>
