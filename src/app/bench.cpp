@@ -1,6 +1,6 @@
 // ropd bench: how fast each kind of work is on this machine, next to the limit measured in the same run.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <chrono>
 #include <cstdio>
@@ -63,18 +63,20 @@ struct Row {
 
 class Bench {
  public:
-  Bench(std::string shape, bool is_long) : name_(std::move(shape)), config_(shape_named(name_)), is_long_(is_long) {
+  Bench(std::string shape, bool is_long)
+      : name_(std::move(shape)), config_(shape_named(name_)), is_long_(is_long) {
     const double width = static_cast<double>(config_.hidden_size);
-    block_parameters_ = static_cast<double>(config_.num_layers) *
-                        (width * static_cast<double>(config_.head_dim * (2 * config_.num_heads + 2 * config_.num_kv_heads)) +
-                         3 * width * static_cast<double>(config_.intermediate_size));
+    block_parameters_ =
+        static_cast<double>(config_.num_layers) *
+        (width * static_cast<double>(config_.head_dim * (2 * config_.num_heads + 2 * config_.num_kv_heads)) +
+         3 * width * static_cast<double>(config_.intermediate_size));
     head_parameters_ = width * static_cast<double>(config_.vocab_size);
   }
 
   std::vector<Row> run() {
     limits_ = kernels::measure_limits(0.5);
-    log_info(fmt::format("limits: {:.0f} GFLOP/s f32, {:.0f} GFLOP/s bf16, {:.1f} GB/s reading memory", limits_.f32_flops / 1e9,
-                         limits_.bf16_flops / 1e9, limits_.read_bytes / 1e9));
+    log_info(fmt::format("limits: {:.0f} GFLOP/s f32, {:.0f} GFLOP/s bf16, {:.1f} GB/s reading memory",
+                         limits_.f32_flops / 1e9, limits_.bf16_flops / 1e9, limits_.read_bytes / 1e9));
     {
       const auto weights = model::pattern_weights(config_, DType::bf16, 0.02f);
       decode(weights);
@@ -97,13 +99,16 @@ class Bench {
   std::vector<Row> rows_;
 
   bool is_tiny() const { return config_.vocab_size < 1000; }
-  double flops(Precision precision) const { return precision == Precision::bf16 ? limits_.bf16_flops : limits_.f32_flops; }
+  double flops(Precision precision) const {
+    return precision == Precision::bf16 ? limits_.bf16_flops : limits_.f32_flops;
+  }
 
   void add(const std::string& work, double tokens, double seconds, double limit, const char* bound) {
     rows_.push_back({work, tokens / seconds, limit, bound, train::peak_memory_bytes()});
     const Row& row = rows_.back();
-    log_info(fmt::format("{:<34} {:>10} tok/s  limit {:>10} ({})  {:>5.1f}%", row.work, format_count(row.tokens_per_second),
-                         format_count(row.limit), row.bound, 100 * row.tokens_per_second / row.limit));
+    log_info(fmt::format("{:<34} {:>10} tok/s  limit {:>10} ({})  {:>5.1f}%", row.work,
+                         format_count(row.tokens_per_second), format_count(row.limit), row.bound,
+                         100 * row.tokens_per_second / row.limit));
   }
 
   // Seconds of the best of three calls: machines are shared, and a limit was measured the same way.
@@ -117,20 +122,25 @@ class Bench {
     return best;
   }
 
-  // Steps of `sequences` single tokens behind a context; prompts are not prefilled, their pages just count as written.
+  // Steps of `sequences` single tokens behind a context; prompts are not prefilled, their pages just count as
+  // written.
   void decode(const model::Weights& weights) {
     const Precision precision = is_tiny() ? Precision::f32 : Precision::bf16;
     model::Decoder decoder(model::pack_weights(weights, precision), precision);
-    const double weight_bytes = (block_parameters_ + head_parameters_) * (precision == Precision::bf16 ? 2 : 4);
+    const double weight_bytes =
+        (block_parameters_ + head_parameters_) * (precision == Precision::bf16 ? 2 : 4);
     const double token_flops = 2 * (block_parameters_ + head_parameters_);
-    const std::vector<int64_t> counts = is_tiny() ? std::vector<int64_t>{1, 64, 480} : std::vector<int64_t>{1, 8, 32, 64};
+    const std::vector<int64_t> counts =
+        is_tiny() ? std::vector<int64_t>{1, 64, 480} : std::vector<int64_t>{1, 8, 32, 64};
     for (const int64_t count : counts) decode_at(decoder, precision, count, 32, weight_bytes, token_flops);
     if (is_long_ && !is_tiny())
-      for (const int64_t context : {1024, 4096, 16384}) decode_at(decoder, precision, 8, context, weight_bytes, token_flops);
+      for (const int64_t context : {1024, 4096, 16384})
+        decode_at(decoder, precision, 8, context, weight_bytes, token_flops);
     if (!is_tiny()) prefill(decoder, precision);
   }
 
-  void decode_at(model::Decoder& decoder, Precision precision, int64_t count, int64_t context, double weight_bytes, double token_flops) {
+  void decode_at(model::Decoder& decoder, Precision precision, int64_t count, int64_t context,
+                 double weight_bytes, double token_flops) {
     constexpr int64_t kPage = 32;
     const int64_t pages_each = context / kPage + 1;
     model::KvCache cache(config_, precision, count * pages_each, kPage);
@@ -147,11 +157,13 @@ class Bench {
     const double seconds = best_seconds([&] {
       for (int i = 0; i < steps; ++i) step();
     });
-    const double cache_bytes = static_cast<double>(model::KvCache::page_bytes(config_, precision, kPage)) / kPage * static_cast<double>(context);
+    const double cache_bytes = static_cast<double>(model::KvCache::page_bytes(config_, precision, kPage)) /
+                               kPage * static_cast<double>(context);
     const double memory = limits_.read_bytes / (weight_bytes / static_cast<double>(count) + cache_bytes);
     const double compute = flops(precision) / token_flops;
-    add(fmt::format("decode, {} sequences, context {}", count, context), static_cast<double>(count * steps), seconds,
-        is_tiny() ? compute : std::min(memory, compute), !is_tiny() && memory < compute ? "memory" : "compute");
+    add(fmt::format("decode, {} sequences, context {}", count, context), static_cast<double>(count * steps),
+        seconds, is_tiny() ? compute : std::min(memory, compute),
+        !is_tiny() && memory < compute ? "memory" : "compute");
   }
 
   void prefill(model::Decoder& decoder, Precision precision) {
@@ -171,7 +183,8 @@ class Bench {
       result[i].query_id = std::to_string(i);
       result[i].prompt_ids = {1};
       for (size_t t = 0; t < length; ++t)
-        result[i].response_ids.push_back(static_cast<Token>((i * 131 + t * 7) % static_cast<size_t>(config_.vocab_size)));
+        result[i].response_ids.push_back(
+            static_cast<Token>((i * 131 + t * 7) % static_cast<size_t>(config_.vocab_size)));
     }
     return result;
   }
@@ -180,8 +193,9 @@ class Bench {
     const auto batch = is_tiny() ? rollouts(480, 100) : rollouts(1, 512);
     const double tokens = is_tiny() ? 48000 : 512;
     model::Workspace workspace;
-    const double seconds =
-        best_seconds([&] { (void)distill::score_student(weights, batch, {.top_k = 16, .precision = precision}, workspace); });
+    const double seconds = best_seconds([&] {
+      (void)distill::score_student(weights, batch, {.top_k = 16, .precision = precision}, workspace);
+    });
     add(precision == Precision::bf16 ? "score, top 16, bf16" : "score, top 16, f32", tokens, seconds,
         flops(precision) / (2 * (block_parameters_ + head_parameters_)), "compute");
   }
@@ -195,7 +209,8 @@ class Bench {
     model::Parameters parameters(config_);
 #pragma omp parallel for schedule(static)
     for (size_t i = 0; i < parameters.values().size(); ++i)
-      parameters.values()[i] = 0.02f * (static_cast<float>((i * 2654435761u) >> 8 & 0xffff) / 32768.0f - 1.0f);
+      parameters.values()[i] =
+          0.02f * (static_cast<float>((i * 2654435761u) >> 8 & 0xffff) / 32768.0f - 1.0f);
     const auto weights = parameters.weights();
     model::Gradients gradients(parameters);
     const auto batch = is_tiny() ? rollouts(128, 100) : rollouts(1, 1023);
@@ -204,7 +219,8 @@ class Bench {
     std::vector<distill::TrainingItem> items;
     for (size_t i = 0; i < batch.size(); ++i) items.push_back({&batch[i], &supervision[i], 1e-3f});
     model::TrainingPass pass(weights, precision, size_t{1500} << 20);
-    const double seconds = best_seconds([&] { (void)distill::accumulate_gradient(gradients, pass, weights, items, {}, precision); });
+    const double seconds = best_seconds(
+        [&] { (void)distill::accumulate_gradient(gradients, pass, weights, items, {}, precision); });
     const double tokens = is_tiny() ? 12800 : 1023;
     add(precision == Precision::bf16 ? "train, bf16 products" : "train, f32", tokens, seconds,
         flops(precision) / (6 * (block_parameters_ + head_parameters_)), "compute");
@@ -246,12 +262,15 @@ void print(const Bench& bench, const std::string& shape, const std::vector<Row>&
                             .c_str());
     return;
   }
-  std::printf("%s   f32 %.0f GFLOP/s, bf16 %.0f GFLOP/s, memory %.1f GB/s (limits measured in this run)\n\n", shape.c_str(),
-              bench.limits().f32_flops / 1e9, bench.limits().bf16_flops / 1e9, bench.limits().read_bytes / 1e9);
-  std::printf("%-36s %12s %12s  %-8s %7s %12s\n", "work", "tok/s", "limit", "bound by", "ratio", "peak memory");
+  std::printf("%s   f32 %.0f GFLOP/s, bf16 %.0f GFLOP/s, memory %.1f GB/s (limits measured in this run)\n\n",
+              shape.c_str(), bench.limits().f32_flops / 1e9, bench.limits().bf16_flops / 1e9,
+              bench.limits().read_bytes / 1e9);
+  std::printf("%-36s %12s %12s  %-8s %7s %12s\n", "work", "tok/s", "limit", "bound by", "ratio",
+              "peak memory");
   for (const Row& row : rows)
-    std::printf("%-36s %12.1f %12.1f  %-8s %6.1f%% %12s\n", row.work.c_str(), row.tokens_per_second, row.limit, row.bound.c_str(),
-                100 * row.tokens_per_second / row.limit, format_bytes(static_cast<double>(row.peak_memory)).c_str());
+    std::printf("%-36s %12.1f %12.1f  %-8s %6.1f%% %12s\n", row.work.c_str(), row.tokens_per_second,
+                row.limit, row.bound.c_str(), 100 * row.tokens_per_second / row.limit,
+                format_bytes(static_cast<double>(row.peak_memory)).c_str());
 }
 
 }  // namespace
@@ -262,7 +281,8 @@ void add_bench(CLI::App& app) {
     bool is_long = false;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("bench", "speed of every kind of work against this machine's measured limits");
+  CLI::App* command =
+      app.add_subcommand("bench", "speed of every kind of work against this machine's measured limits");
   command->add_option("--shape", options->shape, "model shape; weights are made on the fly")
       ->check(CLI::IsMember({"tiny", "qwen3-0.6b", "qwen3-1.7b", "qwen3-4b"}))
       ->capture_default_str();

@@ -11,16 +11,16 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/limits.cpp"
-#include "kernels/instruction_sets.h"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+#include "kernels/instruction_sets.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ropd::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Twelve independent chains hide the latency of the fma units; returns operations done. The sum is returned so that nothing is
-// optimised away.
+// Twelve independent chains hide the latency of the fma units; returns operations done. The sum is returned
+// so that nothing is optimised away.
 double fma_burst(int64_t rounds, float* sink) {
   const hn::ScalableTag<float> lanes;
   const auto factor = hn::Set(lanes, 1.0f - 1e-7f), addend = hn::Set(lanes, 1e-7f);
@@ -63,7 +63,9 @@ HWY_EXPORT(fma_burst);
 HWY_EXPORT(read_all);
 namespace {
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 // The best of several short measurements: a limit is what the machine can do when nobody disturbs it.
 template <class Work>
@@ -108,7 +110,8 @@ MachineLimits measure_limits(double seconds) {
     double sum = 0;
 #pragma omp parallel reduction(+ : sum)
     {
-      const int64_t parts = omp_get_num_threads(), part = omp_get_thread_num(), count = static_cast<int64_t>(memory.size());
+      const int64_t parts = omp_get_num_threads(), part = omp_get_thread_num(),
+                    count = static_cast<int64_t>(memory.size());
       const int64_t begin = count * part / parts, end = count * (part + 1) / parts;
       sum += HWY_DYNAMIC_DISPATCH(read_all)(memory.data() + begin, end - begin);
     }

@@ -4,9 +4,10 @@
 namespace ropd::kernels {
 
 struct MachineLimits {
-  double f32_flops = 0;        // fused multiply-adds on registers alone, all threads; two operations each
-  double bf16_flops = 0;       // of bf16 products: the native instructions where there are some, f32 arithmetic elsewhere
-  double read_bytes = 0;       // a second, streaming through memory larger than any cache, all threads
+  double f32_flops = 0;  // fused multiply-adds on registers alone, all threads; two operations each
+  double bf16_flops =
+      0;  // of bf16 products: the native instructions where there are some, f32 arithmetic elsewhere
+  double read_bytes = 0;  // a second, streaming through memory larger than any cache, all threads
 };
 
 // Takes about `seconds` for each limit.
