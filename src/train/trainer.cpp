@@ -353,8 +353,9 @@ void Trainer::save(const Path& folder) const {
                                  {"exp_avg_sq", second_moment_.values()}};
   save_vectors(folder / "optimizer.safetensors", moments, tensors_);
   if (trigger_) {
-    const SavedVector means[] = {{"running_mean", trigger_running_.values()},
-                                 {"previous_mean", trigger_previous_.values()}};
+    // By role, as the trigger tells it: closing an iteration exchanges the two.
+    const SavedVector means[] = {{"running_mean", trigger_->running_mean()},
+                                 {"previous_mean", trigger_->previous_mean()}};
     save_vectors(folder / "trigger.safetensors", means, tensors_);
   }
   write_file_atomically(folder / "state.json", write_run_state(state_));
@@ -373,8 +374,8 @@ void Trainer::restore(const Path& checkpoint, const std::vector<StepRecord>& ope
   optimizer_ =
       optim::AdamW(adamw_settings(config_), first_moment_.values(), second_moment_.values(), saved.updates);
   if (trigger_) {
-    const RestoredVector means[] = {{"running_mean", trigger_running_.values()},
-                                    {"previous_mean", trigger_previous_.values()}};
+    const RestoredVector means[] = {{"running_mean", trigger_->running_mean()},
+                                    {"previous_mean", trigger_->previous_mean()}};
     load_vectors(checkpoint / "trigger.safetensors", means, tensors_);
     trigger_->restore(saved.trigger);
   }
