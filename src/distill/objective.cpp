@@ -11,6 +11,9 @@
 namespace ropd::distill {
 namespace {
 
+// -inf: no teacher id. A NaN passes on, so that the step is skipped.
+bool has_teacher(float logprob) { return logprob != -INFINITY; }
+
 void clear(std::span<float> logits) { std::fill(logits.begin(), logits.end(), 0.0f); }
 
 // Gradients above are with respect to logits / temperature.
@@ -53,13 +56,13 @@ PositionResult renormalized(std::span<float> logits, const Position& position) {
   std::vector<double> student(k, 0.0), difference(k, 0.0);
   double highest = -INFINITY, teacher_highest = -INFINITY;
   for (size_t j = 0; j < k; ++j)
-    if (std::isfinite(position.teacher_logprobs[j])) {
+    if (has_teacher(position.teacher_logprobs[j])) {
       highest = std::max<double>(highest, logits[static_cast<size_t>(position.ids[j])]);
       teacher_highest = std::max<double>(teacher_highest, position.teacher_logprobs[j]);
     }
   double student_sum = 0, teacher_sum = 0;
   for (size_t j = 0; j < k; ++j)
-    if (std::isfinite(position.teacher_logprobs[j])) {
+    if (has_teacher(position.teacher_logprobs[j])) {
       student_sum += student[j] = std::exp(logits[static_cast<size_t>(position.ids[j])] - highest);
       teacher_sum += std::exp(position.teacher_logprobs[j] - teacher_highest);
     }
@@ -92,7 +95,7 @@ PositionResult tail_bucket(std::span<float> logits, const Position& position) {
   PositionResult result;
   result.terms = static_cast<uint32_t>(k);
   for (size_t j = 0; j < k; ++j) {
-    if (!std::isfinite(position.teacher_logprobs[j])) continue;  // counts to the bucket on both sides
+    if (!has_teacher(position.teacher_logprobs[j])) continue;  // counts to the bucket on both sides
     const double logprob = static_cast<double>(logits[static_cast<size_t>(position.ids[j])]) - log_sum_exp;
     difference[j] = logprob - position.teacher_logprobs[j];
     result.loss += std::exp(logprob) * difference[j];
@@ -109,7 +112,7 @@ PositionResult tail_bucket(std::span<float> logits, const Position& position) {
   for (size_t j = 0; j < k; ++j) {
     const double probability =
         std::exp(static_cast<double>(logits[static_cast<size_t>(position.ids[j])]) - log_sum_exp);
-    const double value = std::isfinite(position.teacher_logprobs[j]) ? difference[j] : rest_difference;
+    const double value = has_teacher(position.teacher_logprobs[j]) ? difference[j] : rest_difference;
     at_candidates[j] = static_cast<float>(position.weight * probability * (value - result.loss));
   }
   kernels::row_probabilities(logits, logits, log_sum_exp);

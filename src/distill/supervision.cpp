@@ -7,15 +7,14 @@
 namespace ropd::distill {
 namespace {
 
-// The weights of one position's candidates; those without a teacher value get none.
+// The weights of one position's candidates; those without a teacher value (-inf) get none. A NaN passes on: a
+// broken teacher must end in a skipped step, not in silence.
 void candidate_weights(std::vector<double>& weights, const float* student, const float* teacher, size_t k,
                        CandidateWeights kind) {
   double sum = 0;
   for (size_t j = 0; j < k; ++j) {
     const double logprob = kind == CandidateWeights::teacher_p ? teacher[j] : student[j];
-    weights[j] = !std::isfinite(teacher[j])          ? 0.0
-                 : kind == CandidateWeights::uniform ? 1.0
-                                                     : std::exp(logprob);
+    weights[j] = teacher[j] == -INFINITY ? 0.0 : kind == CandidateWeights::uniform ? 1.0 : std::exp(logprob);
     sum += weights[j];
   }
   if (sum > 0)

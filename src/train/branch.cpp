@@ -26,7 +26,14 @@ Path find_checkpoint(const Path& directory, uint64_t step) {
   fail(directory.string(), ": holds no checkpoint of step ", step, " (checkpoint.keep_steps keeps one)");
 }
 
-// Everything that must be equal for a shared beginning; the curriculum itself is compared by the sources it chose.
+void remove_bank(const Path& bank) {
+  std::filesystem::remove(bank);
+  for (const char* ending : {".meta.json", ".partial.jsonl"})
+    std::filesystem::remove(Path(bank).replace_extension(ending));
+}
+
+// Everything that must be equal for a shared beginning; the curriculum itself is compared by the sources it
+// chose.
 std::string shared_settings(TrainConfig config) {
   config.curriculum.stages.clear();
   config.trigger = {};
@@ -45,18 +52,23 @@ void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
     fail(from.string(), ": cannot branch, the runs differ in more than their curriculum");
   const Path checkpoint = find_checkpoint(from / "checkpoints", step);
   io::verify_checkpoint(checkpoint);
-  RunState state = parse_run_state(read_file(checkpoint / "state.json"), (checkpoint / "state.json").string());
-  if (state.minibatches != 0) fail(checkpoint.string(), ": taken in the middle of an iteration; branch between iterations");
+  RunState state =
+      parse_run_state(read_file(checkpoint / "state.json"), (checkpoint / "state.json").string());
+  if (state.minibatches != 0)
+    fail(checkpoint.string(), ": taken in the middle of an iteration; branch between iterations");
 
   auto curriculum = make_curriculum(config);
+  if (curriculum.can_watch() && !std::filesystem::exists(checkpoint / "trigger.safetensors"))
+    fail(from.string(),
+         ": cannot branch, it did not watch its gradients and the new run needs them (trigger.watch=always)");
   const auto metrics = io::read_metrics(from / "metrics.jsonl");
   std::string lines;
   for (const IterationRecord& recorded : metrics.iterations) {
     if (recorded.step > step) break;
     const std::string expected = source_name(curriculum.source_of(recorded.iteration));
     if (recorded.source != expected)
-      fail(from.string(), ": cannot branch at step ", step, ", iteration ", recorded.iteration, " used ", recorded.source,
-           " where the new run uses ", expected);
+      fail(from.string(), ": cannot branch at step ", step, ", iteration ", recorded.iteration, " used ",
+           recorded.source, " where the new run uses ", expected);
     IterationRecord record = recorded;
     record.trigger = curriculum.close_iteration(recorded_comparison(recorded.trigger));
     for (const StepRecord& s : record.steps) lines += io::metrics_line(s) + "\n";
@@ -68,22 +80,24 @@ void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
   const Path temporary = config.output + ".branching";
   std::filesystem::remove_all(temporary);
   {
-    const auto directory = io::RunDirectory::create(temporary, config_to_yaml(config, true), io::describe_environment("branch of " + from.string()));
+    const auto directory = io::RunDirectory::create(temporary, config_to_yaml(config, true),
+                                                    io::describe_environment("branch of " + from.string()));
     for (const char* folder : {"banks", "rollouts"})
       if (std::filesystem::exists(from / folder))
         std::filesystem::copy(from / folder, temporary / folder, std::filesystem::copy_options::recursive);
-    for (uint64_t iteration = state.curriculum.closed_iterations + 1;; ++iteration) {
-      const Path later = directory.rollouts(iteration);
-      if (!std::filesystem::exists(later)) break;
-      std::filesystem::remove(later);
-      std::filesystem::remove(Path(later).replace_extension(".meta.json"));
-    }
+    // What the other run made later came from weights that this one will never have.
+    for (uint64_t iteration = state.curriculum.closed_iterations + 1; iteration <= parent.train.iterations;
+         ++iteration)
+      remove_bank(directory.rollouts(iteration));
+    for (const StageConfig& stage : parent.curriculum.stages)
+      if (stage.step && *stage.step > step) remove_bank(directory.recent_bank(*stage.step));
     write_file_atomically(directory.metrics(), lines);
     io::CheckpointStore store(directory.checkpoints());
     store.save(step, {.keep = 0, .keep_steps = {}}, [&](const Path& folder) {
       for (const auto& entry : std::filesystem::directory_iterator(checkpoint))
         if (entry.path().filename() != "MANIFEST.json" && entry.path().filename() != "state.json")
-          std::filesystem::copy(entry.path(), folder / entry.path().filename(), std::filesystem::copy_options::recursive);
+          std::filesystem::copy(entry.path(), folder / entry.path().filename(),
+                                std::filesystem::copy_options::recursive);
       write_file_atomically(folder / "state.json", write_run_state(state));
     });
   }

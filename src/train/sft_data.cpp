@@ -16,6 +16,7 @@ namespace ropd::train {
 namespace {
 
 std::vector<Token> ids_of(const Json& value, int64_t vocab_size, const std::string& where) {
+  if (!value.is_array()) fail(where, ": expected a list of ids, got ", value.type_name());
   std::vector<Token> ids;
   for (const Json& id : value) {
     if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() >= vocab_size)
@@ -41,9 +42,12 @@ SftExample read_example(const Json& row, const std::string& where, int64_t vocab
     Query query{where, {}, ""};
     if (row.contains("messages")) {
       needs_text("messages");
-      for (const Json& message : row["messages"])
-        query.messages.push_back(
-            {message.at("role").get<std::string>(), message.at("content").get<std::string>()});
+      for (const Json& message : row["messages"]) {
+        if (!message.is_object() || !message.contains("role") || !message["role"].is_string() ||
+            !message.contains("content") || !message["content"].is_string())
+          fail(where, ": messages are {role, content}, got ", message.dump().substr(0, 60));
+        query.messages.push_back({message["role"].get<std::string>(), message["content"].get<std::string>()});
+      }
     } else {
       const char* name = row.contains("prompt") ? "prompt" : row.contains("problem") ? "problem" : "question";
       if (!row.contains(name) || !row[name].is_string())
@@ -64,11 +68,15 @@ SftExample read_example(const Json& row, const std::string& where, int64_t vocab
   }
   example.loss_weights.assign(example.response_ids.size(), 1.0f);
   if (row.contains("loss_weights")) {
-    const auto weights = row["loss_weights"].get<std::vector<float>>();
-    if (weights.size() != example.response_ids.size())
+    const Json& weights = row["loss_weights"];
+    if (!weights.is_array() || weights.size() != example.response_ids.size())
       fail(where, ": ", weights.size(), " loss_weights for ", example.response_ids.size(),
            " response tokens");
-    example.loss_weights = weights;
+    for (size_t t = 0; t < weights.size(); ++t) {
+      if (!weights[t].is_number() || !(weights[t].get<double>() >= 0))
+        fail(where, ": loss_weights[", t, "] is ", weights[t].dump(), ", expected a number >= 0");
+      example.loss_weights[t] = weights[t].get<float>();
+    }
   }
   if (example.prompt_ids.empty() || example.response_ids.empty())
     fail(where, ": prompt or response is empty");
