@@ -1,0 +1,102 @@
+#include "train/minibatch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ropd::train {
+namespace {
+
+using testing::ElementsAre;
+
+// Responses of given lengths behind prompts of one token; the last `masked` positions of each do not count.
+struct Batch {
+  std::vector<Rollout> rollouts;
+  std::vector<distill::Supervision> supervision;
+  std::vector<ScoredRollout> scored;
+  explicit Batch(const std::vector<size_t>& lengths, size_t masked = 0) {
+    for (const size_t length : lengths) {
+      Rollout rollout;
+      rollout.prompt_ids = {1};
+      rollout.response_ids.assign(length, 2);
+      rollouts.push_back(rollout);
+      distill::Supervision s;
+      s.is_valid.assign(length, 1);
+      for (size_t i = 0; i < masked; ++i) s.is_valid[length - 1 - i] = 0;
+      supervision.push_back(s);
+    }
+    for (size_t i = 0; i < rollouts.size(); ++i)
+      scored.push_back({&rollouts[i], &supervision[i], static_cast<uint32_t>(i % 2)});
+  }
+};
+
+TrainConfig config_of(Reduction reduction, uint64_t minibatch, uint64_t microbatch_tokens) {
+  TrainConfig config;
+  config.train.reduction = reduction;
+  config.train.minibatch = minibatch;
+  config.train.microbatch_tokens = microbatch_tokens;
+  return config;
+}
+
+std::vector<std::vector<float>> weights_of(const std::vector<Microbatch>& microbatches) {
+  std::vector<std::vector<float>> weights;
+  for (const Microbatch& m : microbatches) {
+    weights.emplace_back();
+    for (const auto& item : m.items) weights.back().push_back(item.token_weight);
+  }
+  return weights;
+}
+
+TEST(Minibatch, DynamicMicrobatchWeighsEachTokenMeanByItsSequences) {
+  // Packed by 10 tokens with prompts: (3 + 1) + (5 + 1) fill the first, 9 + 1 the second. Three of four
+  // nominal.
+  const Batch batch({3, 5, 9});
+  const auto weights =
+      weights_of(pack_minibatch(batch.scored, config_of(Reduction::dynamic_microbatch, 4, 10)));
+  EXPECT_THAT(weights, ElementsAre(ElementsAre(2.0f / 4 / 8, 2.0f / 4 / 8), ElementsAre(1.0f / 4 / 9)));
+}
+
+TEST(Minibatch, MinibatchTokensIsOneTokenMeanTimesTheShortFactor) {
+  const Batch batch({3, 5, 9}, 1);  // 2 + 4 + 8 valid tokens
+  const float expected = 3.0f / 4 / 14;
+  for (const uint64_t tokens : {1, 10, 1000}) {
+    for (const auto& microbatch :
+         weights_of(pack_minibatch(batch.scored, config_of(Reduction::minibatch_tokens, 4, tokens))))
+      EXPECT_THAT(microbatch, testing::Each(expected));
+  }
+}
+
+TEST(Minibatch, SourceBalancedGivesEachSourceHalf) {
+  const Batch batch({3, 5, 9, 1});  // source 0: 3 + 9 tokens, source 1: 5 + 1
+  const auto weights =
+      weights_of(pack_minibatch(batch.scored, config_of(Reduction::source_balanced, 8, 1000)));
+  EXPECT_THAT(weights,
+              ElementsAre(ElementsAre(0.5f * 0.5f / 12, 0.5f * 0.5f / 6, 0.5f * 0.5f / 12, 0.5f * 0.5f / 6)));
+}
+
+TEST(Minibatch, TheShortOneOf480Carries96Of128) {
+  EXPECT_THAT(minibatch_sizes(480, 128), ElementsAre(128, 128, 128, 96));
+  const Batch batch(std::vector<size_t>(96, 2));
+  double sum = 0;
+  for (const auto& microbatch :
+       weights_of(pack_minibatch(batch.scored, config_of(Reduction::dynamic_microbatch, 128, 30))))
+    for (const float weight : microbatch) sum += 2.0 * weight;
+  EXPECT_NEAR(sum, 0.75, 1e-6);
+}
+
+TEST(Minibatch, AResponseWithoutValidPositionsWeighsNothing) {
+  const Batch batch({1}, 1);
+  const auto weights =
+      weights_of(pack_minibatch(batch.scored, config_of(Reduction::dynamic_microbatch, 1, 10)));
+  EXPECT_TRUE(std::isfinite(weights[0][0]));
+}
+
+TEST(Minibatch, KeepsTheRecordedOrderUnlessBalanced) {
+  const Batch batch({1, 9, 2, 8, 3, 7});
+  TrainConfig config = config_of(Reduction::dynamic_microbatch, 2, 100);
+  EXPECT_THAT(batch_order(batch.rollouts, config), ElementsAre(0, 1, 2, 3, 4, 5));
+  config.train.length_balanced = true;
+  EXPECT_THAT(batch_order(batch.rollouts, config), ElementsAre(1, 0, 3, 2, 5, 4));  // 9+1, 8+2, 7+3
+}
+
+}  // namespace
+}  // namespace ropd::train

@@ -1,0 +1,101 @@
+#include "train/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/tiny_world.h"
+
+namespace ropd::train {
+namespace {
+
+using test::error_of;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+uint64_t bytes_of(const Plan& plan, const std::string& beginning) {
+  for (const MemoryPart& part : plan.memory)
+    if (part.name.rfind(beginning, 0) == 0) return part.bytes;
+  return 0;
+}
+
+TEST(Plan, BudgetsFollowTheConfiguration) {
+  const test::TinyWorld world;
+  const Plan plan = make_plan(world.config("run", {"train.responses_per_iteration=480", "train.minibatch=128",
+                                                   "train.iterations=15", "curriculum.bank.responses=2400"}),
+                              1e9);
+  EXPECT_EQ(plan.consumed, 7200u);
+  EXPECT_EQ(plan.steps, 60u);
+  EXPECT_THAT(plan.minibatches, ElementsAre(128, 128, 128, 96));
+  EXPECT_EQ(plan.curriculum, "current until trigger, then initial");
+  EXPECT_THAT(plan_text(plan),
+              testing::AllOf(HasSubstr("C = 7200"), HasSubstr("U = 60"), HasSubstr("128 + 128 + 128 + 96"),
+                             HasSubstr("teacher weights")));
+}
+
+TEST(Plan, MemoryPartsAddUpAndFollowTheParameters) {
+  const test::TinyWorld world;
+  const Plan plan = make_plan(world.config("run"), 1e9);
+  uint64_t sum = 0;
+  for (const MemoryPart& part : plan.memory) sum += part.bytes;
+  EXPECT_EQ(sum, plan.memory_bytes);
+  const uint64_t parameters =
+      test::random_parameters(test::tiny_config(Architecture::qwen3), 1).values().size();
+  EXPECT_EQ(plan.student_parameters, parameters);
+  EXPECT_EQ(bytes_of(plan, "student weights"), 4 * parameters);
+  EXPECT_EQ(bytes_of(plan, "gradient"), 4 * parameters);
+  EXPECT_EQ(bytes_of(plan, "AdamW"), 8 * parameters);
+  EXPECT_EQ(bytes_of(plan, "trigger"), 8 * parameters);
+  EXPECT_EQ(bytes_of(plan, "teacher weights"), 4 * parameters);
+  EXPECT_EQ(bytes_of(plan, "rollout weights"), 4 * parameters);
+  EXPECT_EQ(bytes_of(plan, "keys and values"), 2'000'000u);
+  EXPECT_EQ(plan.checkpoint_bytes, 20 * parameters);
+  EXPECT_GT(bytes_of(plan, "activations"), 0u);
+  EXPECT_GT(bytes_of(plan, "vocabulary"), 0u);
+}
+
+TEST(Plan, LeavesOutWhatARunDoesNotNeed) {
+  const test::TinyWorld world;
+  const Plan file = make_plan(world.config("run", {"trigger.storage=file"}), 1e9);
+  EXPECT_EQ(bytes_of(file, "trigger"), 0u);
+  const Plan bank =
+      make_plan(world.config("run", {"curriculum.stages=[{source: bank, path: b.jsonl}]"}), 1e9);
+  EXPECT_EQ(bytes_of(bank, "rollout weights"), 0u);
+  EXPECT_EQ(bytes_of(bank, "keys"), 0u);
+  EXPECT_EQ(bytes_of(bank, "trigger"), 0u);
+  EXPECT_EQ(bank.checkpoint_bytes, 12 * bank.student_parameters);
+  EXPECT_LT(bank.seconds_per_iteration, file.seconds_per_iteration);
+}
+
+TEST(Plan, RefusalsGiveTheNumbersAndTheSettingThatHelps) {
+  const test::TinyWorld world;
+  Plan plan = make_plan(world.config("run"), 1e9);
+  plan.free_disk_bytes = UINT64_MAX;
+  plan.available_bytes = UINT64_MAX;
+  EXPECT_EQ(error_of([&] { check_plan(plan); }), "no error");
+  plan.memory = {{"student weights (f32 master)", 9'000'000'000, ""},
+                 {"trigger (two gradients)", 6'000'000'000, "trigger.storage=file"},
+                 {"activations", 1'000'000'000, "train.microbatch_tokens"}};
+  plan.memory_bytes = 16'000'000'000;
+  plan.available_bytes = 12'000'000'000;
+  EXPECT_THAT(error_of([&] { check_plan(plan); }),
+              testing::AllOf(HasSubstr("of memory"), HasSubstr("trigger.storage=file"),
+                             HasSubstr("trigger (two gradients)")));
+  plan.available_bytes = UINT64_MAX;
+  plan.disk_bytes = 2000;
+  plan.free_disk_bytes = 1000;
+  EXPECT_THAT(error_of([&] { check_plan(plan); }), HasSubstr("checkpoint.keep"));
+}
+
+TEST(Plan, ReadsOnlyTheShapesOfTheModels) {
+  const test::TinyWorld world;
+  for (const char* folder : {"student", "teacher"})
+    std::filesystem::remove(world.path(folder) / "model.safetensors");
+  EXPECT_GT(make_plan(world.config("run"), 1e9).memory_bytes, 0u);
+  std::filesystem::remove(world.path("teacher") / "config.json");
+  EXPECT_THAT(error_of([&] { make_plan(world.config("run"), 1e9); }), HasSubstr("teacher/config.json"));
+}
+
+TEST(Plan, MeasuresSomeSpeed) { EXPECT_GT(measure_flops(), 1e6); }
+
+}  // namespace
+}  // namespace ropd::train

@@ -1,0 +1,197 @@
+// The sources of method.md section 6, read back from the metrics of whole runs.
+#include "train/rollout_supply.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/stop.h"
+#include "support/whole_run.h"
+
+namespace ropd::train {
+namespace {
+
+using test::error_of;
+using test::sources_of;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+struct Budget {
+  uint64_t consumed, steps, queries, rounds;  // C, U, N, M
+  bool operator==(const Budget&) const = default;
+};
+Budget budget_of(const io::Metrics& metrics) {
+  const IterationRecord& last = metrics.iterations.back();
+  return {last.consumed, last.step, last.queries, last.rounds};
+}
+std::ostream& operator<<(std::ostream& out, const Budget& b) {
+  return out << "C " << b.consumed << " U " << b.steps << " N " << b.queries << " M " << b.rounds;
+}
+
+class Curricula : public testing::Test {
+ protected:
+  ~Curricula() override {
+    clear_stop_request();
+    set_log_level(LogLevel::info);
+  }
+  const test::TinyWorld world;
+  io::Metrics run(const std::string& stages, uint64_t iterations, std::vector<std::string> more = {}) const {
+    more.insert(more.end(),
+                {"train.iterations=" + std::to_string(iterations), "curriculum.stages=" + stages});
+    return test::run_to_the_end(world.config("run", more));
+  }
+};
+
+TEST_F(Curricula, CurrentOnly) {
+  const auto metrics = run("[{source: current}]", 3);
+  EXPECT_THAT(sources_of(metrics), ElementsAre("current", "current", "current"));
+  EXPECT_EQ(budget_of(metrics), (Budget{30, 9, 6, 3}));
+  for (const IterationRecord& record : metrics.iterations) EXPECT_EQ(record.rollout_policy_age, 0);
+  EXPECT_FALSE(std::filesystem::exists(world.path("run") / "banks" / "initial.jsonl"));
+}
+
+TEST_F(Curricula, InitialOnlyWalksTheBankAndStartsOver) {
+  const auto metrics = run("[{source: initial}]", 3);
+  EXPECT_THAT(sources_of(metrics), Each("initial"));
+  EXPECT_EQ(budget_of(metrics), (Budget{30, 9, 6, 1}));
+  EXPECT_EQ(metrics.iterations[2].rollout_policy_age, 6);
+  EXPECT_EQ(metrics.iterations[0].response_tokens, metrics.iterations[2].response_tokens);  // batch 1 again
+}
+
+TEST_F(Curricula, FixedSwitch) {
+  const auto metrics = run("[{source: current, iterations: 2}, {source: initial}]", 4);
+  EXPECT_THAT(sources_of(metrics), ElementsAre("current", "current", "initial", "initial"));
+  EXPECT_EQ(budget_of(metrics), (Budget{40, 12, 6, 3}));
+}
+
+TEST_F(Curricula, RopdSwitchesBehindItsTrigger) {
+  const auto metrics = run("[{source: current, until: trigger}, {source: initial}]", 12);
+  std::optional<uint64_t> tau;
+  uint64_t row = 0;
+  for (const IterationRecord& record : metrics.iterations) {
+    EXPECT_EQ(record.source, tau ? "initial" : "current");
+    if (tau) {
+      EXPECT_EQ(record.trigger.tau, tau);
+      continue;
+    }
+    if (record.trigger.distance) row = *record.trigger.distance <= *record.trigger.noise ? row + 1 : 0;
+    EXPECT_EQ(record.trigger.tau.has_value(), row == 2);
+    tau = record.trigger.tau;
+  }
+  ASSERT_TRUE(tau && *tau >= 3 && *tau < 12);
+  EXPECT_EQ(budget_of(metrics), (Budget{120, 36, 6, *tau + 1}));
+}
+
+TEST_F(Curricula, OrderControl) {
+  const auto metrics =
+      run("[{source: current, iterations: 1}, {source: initial, iterations: 2}, {source: current, "
+          "iterations: 1}]",
+          4);
+  EXPECT_THAT(sources_of(metrics), ElementsAre("current", "initial", "initial", "current"));
+  EXPECT_EQ(budget_of(metrics), (Budget{40, 12, 6, 3}));
+  EXPECT_EQ(metrics.iterations[3].stage, 2u);
+}
+
+TEST_F(Curricula, RecentIsFrozenAtItsStep) {
+  const auto metrics = run("[{source: current, iterations: 2}, {source: recent, step: 6}]", 4);
+  EXPECT_THAT(sources_of(metrics), ElementsAre("current", "current", "recent:6", "recent:6"));
+  EXPECT_EQ(budget_of(metrics), (Budget{40, 12, 6, 3}));
+  EXPECT_EQ(metrics.iterations[3].rollout_policy_age, 3);
+  for (const Rollout& rollout : io::read_rollouts(world.path("run") / "banks" / "recent-00006.jsonl"))
+    EXPECT_EQ(rollout.policy_step, 6u);
+}
+
+TEST_F(Curricula, ABankFromAFileNeedsNeitherQueriesNorTokenizer) {
+  const Path bank = world.write_bank("bank.jsonl", test::random_rollouts(25, 37, 3));
+  for (const char* folder : {"student", "teacher"}) {
+    std::filesystem::remove(world.path(folder) / "tokenizer.json");
+    std::filesystem::remove(world.path(folder) / "tokenizer_config.json");
+  }
+  const auto metrics = run("[{source: bank, path: " + bank.string() + "}]", 3);
+  EXPECT_THAT(sources_of(metrics), Each("bank:" + bank.string()));
+  EXPECT_EQ(budget_of(metrics), (Budget{30, 9, 4, 1}));
+}
+
+TEST_F(Curricula, AMixHoldsHalfOfEachInEveryMinibatch) {
+  for (const std::string reduction : {"minibatch_tokens", "source_balanced"}) {
+    const auto metrics = test::run_to_the_end(world.config(
+        reduction, {"train.iterations=2", "curriculum.stages=[{source: mix, of: [current, initial]}]",
+                    "train.reduction=" + reduction}));
+    EXPECT_THAT(sources_of(metrics), Each("mix(current,initial)"));
+    EXPECT_EQ(budget_of(metrics), (Budget{20, 6, 6, 3}));
+    EXPECT_EQ(metrics.iterations[1].rollout_policy_age, 1.5);  // half is three steps old, half is new
+    EXPECT_EQ(io::read_rollouts(world.path(reduction) / "rollouts" / "iter-0002.jsonl").size(), 5u);
+  }
+}
+
+TEST_F(Curricula, AContinuationRunsItsOwnStages) {
+  run("[{source: current}]", 2);
+  const Path checkpoint = world.path("run") / "checkpoints" / "step-00006";
+  const auto metrics = test::run_to_the_end(world.config(
+      "next",
+      {"train.iterations=2", "curriculum.stages=[{source: initial, iterations: 1}, {source: current}]",
+       "continue_from=" + checkpoint.string()}));
+  EXPECT_THAT(sources_of(metrics), ElementsAre("initial", "current"));
+  EXPECT_EQ(metrics.iterations[0].policy_step, 6u);
+  EXPECT_EQ(metrics.iterations[0].rollout_policy_age,
+            6);  // the bank is that of the student before all training
+  EXPECT_EQ(budget_of(metrics), (Budget{20, 12, 6, 2}));
+}
+
+TEST_F(Curricula, ATriggerWithOneMinibatchSaysWhyThereIsNoComparison) {
+  const auto metrics =
+      run("[{source: current, until: trigger}, {source: initial}]", 3, {"train.minibatch=10"});
+  EXPECT_THAT(sources_of(metrics), Each("current"));
+  for (const IterationRecord& record : metrics.iterations) {
+    EXPECT_FALSE(record.trigger.distance.has_value());
+    EXPECT_THAT(record.trigger.note, HasSubstr("minibatch"));
+  }
+}
+
+TEST_F(Curricula, EveryQueryIsUsedEquallyOftenAndResponsesAreNew) {
+  run("[{source: current}]", 3);
+  std::map<std::string, int> count;
+  std::set<std::pair<std::string, uint32_t>> seen;
+  for (const char* name : {"iter-0001.jsonl", "iter-0002.jsonl", "iter-0003.jsonl"})
+    for (const Rollout& rollout : io::read_rollouts(world.path("run") / "rollouts" / name)) {
+      ++count[rollout.query_id];
+      EXPECT_TRUE(seen.insert({rollout.query_id, rollout.sample}).second);
+    }
+  for (const auto& [query, times] : count) EXPECT_EQ(times, 5) << query;
+}
+
+TEST_F(Curricula, RefuseABankOfAnotherModelInTheRunsPlace) {
+  set_log_level(LogLevel::quiet);
+  run("[{source: initial}]", 1);
+  const TrainConfig other =
+      world.config("other", {"train.iterations=1", "curriculum.stages=[{source: initial}]",
+                             "student=" + world.path("teacher").string()});
+  std::filesystem::create_directories(world.path("other") / "banks");
+  for (const char* name : {"initial.jsonl", "initial.meta.json"})
+    std::filesystem::copy(world.path("run") / "banks" / name, world.path("other") / "banks" / name);
+  write_file_atomically(world.path("other") / "config.yaml", config_to_yaml(other, true));
+  EXPECT_THAT(error_of([&] { resume_run(world.path("other"), "test"); }),
+              HasSubstr("sampled from another model"));
+}
+
+TEST_F(Curricula, RefuseABankWithForeignIdsOrTooFewRows) {
+  set_log_level(LogLevel::quiet);
+  auto rollouts = test::random_rollouts(12, 37, 3);
+  const Path small = world.write_bank("small.jsonl", {rollouts.begin(), rollouts.begin() + 5});
+  rollouts[7].response_ids[0] = 37;
+  const Path foreign = world.write_bank("foreign.jsonl", rollouts);
+  const auto error = [&](const Path& bank) {
+    return error_of([&] {
+      start_run(world.config(bank.stem().string(),
+                             {"train.iterations=1",
+                              "curriculum.stages=[{source: bank, path: " + bank.string() + "}]"}),
+                "test");
+    });
+  };
+  EXPECT_THAT(error(foreign), testing::AllOf(HasSubstr("foreign.jsonl:8"), HasSubstr("37")));
+  EXPECT_THAT(error(small), testing::AllOf(HasSubstr("small.jsonl"), HasSubstr("5")));
+  EXPECT_THAT(error(world.path("absent.jsonl")), HasSubstr("absent.jsonl"));
+}
+
+}  // namespace
+}  // namespace ropd::train
