@@ -63,7 +63,7 @@ TEST(AddedTokens, AHundredThousandTokensAndALongRunOfSpacesAreFast) {
   for (int i = 0; i < 100'000; ++i)
     tokens.push_back({.content = " <tok" + std::to_string(i) + ">", .strips_left = true});
   tokens.push_back({.content = " ", .strips_left = true, .strips_right = true});
-  EXPECT_EQ(matches(tokens, std::string(200'000, ' ') + "<tok99999>").size(), 200'000u);
+  EXPECT_EQ(matches(tokens, std::string(200'000, ' ') + "<tok99999>").size(), 2u);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "support/test_data.h"
-#include "text/tokenizer.h"
+#include "text/test_tokenizer.h"
 
 namespace ropd::text {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 void expect_golden(const std::string& model, const std::string& golden, size_t num_expected) {
   const auto data = test::data_directory();
   const ChatTemplate chat = ChatTemplate::load(data / "tokenizers" / model);
-  const Tokenizer tokenizer = Tokenizer::load(data / "tokenizers" / model);
+  const Tokenizer& tokenizer = data_tokenizer(model);
   std::ifstream lines(data / "golden" / golden);
   size_t num_rows = 0;
   for (std::string line; std::getline(lines, line); ++num_rows) {

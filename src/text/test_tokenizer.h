@@ -1,10 +1,12 @@
 // For tests: small tokenizers written as real tokenizer.json files.
 #pragma once
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/json.h"
+#include "support/test_data.h"
 #include "text/tokenizer.h"
 
 namespace ropd::text {
@@ -63,5 +65,14 @@ struct TestTokenizer {
   }
   Tokenizer tokenizer() const { return Tokenizer::parse(json().dump(), "test tokenizer"); }
 };
+
+// A tokenizer of the shared data, loaded once for all tests of the program.
+inline const Tokenizer& data_tokenizer(const std::string& name) {
+  static std::map<std::string, Tokenizer> loaded;
+  auto found = loaded.find(name);
+  if (found == loaded.end())
+    found = loaded.emplace(name, Tokenizer::load(test::data_directory() / "tokenizers" / name)).first;
+  return found->second;
+}
 
 }  // namespace ropd::text

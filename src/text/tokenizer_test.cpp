@@ -20,7 +20,7 @@ using testing::IsEmpty;
 
 void expect_golden(const std::string& tokenizer_name, const std::string& golden_name) {
   const auto data = test::data_directory();
-  const Tokenizer tokenizer = Tokenizer::load(data / "tokenizers" / tokenizer_name);
+  const Tokenizer& tokenizer = data_tokenizer(tokenizer_name);
   std::ifstream lines(data / "golden" / golden_name);
   size_t num_rows = 0;
   for (std::string line; std::getline(lines, line); ++num_rows) {
@@ -87,7 +87,7 @@ TEST(Tokenizer, DecodeOfEncodeIsNfcOnRandomUnicode) {
 
 TEST(Tokenizer, DecodeOfEncodeIsNfcOnRandomUnicodeForQwen3) {
   ROPD_NEEDS_DATA();
-  const Tokenizer tokenizer = Tokenizer::load(test::data_directory() / "tokenizers/qwen3");
+  const Tokenizer& tokenizer = data_tokenizer("qwen3");
   for (uint32_t round = 0; round < 5000; ++round) {
     const std::string text = random_unicode(round);
     ASSERT_EQ(tokenizer.decode(tokenizer.encode(text), false), normalize_nfc(text)) << text;

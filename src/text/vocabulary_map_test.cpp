@@ -109,7 +109,7 @@ TEST(VocabularyMap, Qwen3ToDeepSeekLeavesEightControlTokens) {
   EXPECT_EQ(map.teacher_id(151667), 151648);  // <think>
   EXPECT_THAT(map.describe(), testing::HasSubstr("<|im_start|>"));
   // The vocabulary below the control tokens is the same: every position of ordinary text aligns.
-  const Tokenizer qwen3 = Tokenizer::load(data / "qwen3");
+  const Tokenizer& qwen3 = data_tokenizer("qwen3");
   auto response = qwen3.encode("<think>\nLet x = 12.\n</think>\n\nThe answer is \\boxed{42}. \u4e2d\u6587");
   response.push_back(151645);
   const AlignedResponse aligned = map.align(response);
@@ -120,8 +120,7 @@ TEST(VocabularyMap, Qwen3ToDeepSeekLeavesEightControlTokens) {
 
 TEST(VocabularyMap, Qwen3AndQwen25AreNotTheSameAndDifferOnlyInAddedTokens) {
   ROPD_NEEDS_DATA();
-  const auto data = test::data_directory() / "tokenizers";
-  const VocabularyMap map = VocabularyMap::load(data / "qwen2_5", data / "qwen3");
+  const VocabularyMap map(data_tokenizer("qwen2_5"), data_tokenizer("qwen3"), 151645, 151645);
   EXPECT_FALSE(map.is_identity());
   EXPECT_THAT(map.unmappable(), IsEmpty());
   EXPECT_EQ(map.teacher_id(151645), 151645);
