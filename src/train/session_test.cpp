@@ -1,0 +1,312 @@
+#include "train/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "base/stop.h"
+#include "support/kill_at_system_call.h"
+#include "support/whole_run.h"
+
+namespace ropd::train {
+namespace {
+
+using test::error_of;
+using test::final_weights;
+using testing::HasSubstr;
+
+class Session : public testing::Test {
+ protected:
+  Session() { set_log_level(LogLevel::quiet); }
+  ~Session() override {
+    clear_stop_request();
+    set_log_level(LogLevel::info);
+  }
+  const test::TinyWorld world;
+
+  TrainConfig long_run(const std::string& output, std::vector<std::string> more = {}) const {
+    more.insert(more.end(), {"train.iterations=12", "trigger.persistence=2"});
+    return world.config(output, more);
+  }
+  std::string uninterrupted(const TrainConfig& config) const {
+    start_run(config, "test");
+    return final_weights(config);
+  }
+};
+
+// Everything in the lines that does not measure time.
+std::string numbers_of(const io::Metrics& metrics) {
+  std::string text;
+  for (const IterationRecord& r : metrics.iterations) {
+    for (const StepRecord& s : r.steps)
+      text +=
+          std::to_string(s.step) + " " + std::to_string(s.loss) + " " + std::to_string(s.grad_norm) + "\n";
+    text += r.source + " " + std::to_string(r.loss) + " D " +
+            std::to_string(r.trigger.distance.value_or(-1)) + " C " + std::to_string(r.consumed) + " M " +
+            std::to_string(r.rounds) + " N " + std::to_string(r.queries) + "\n";
+  }
+  return text;
+}
+
+// Runs until `stop` says so after a step, again and again; gives the number of sessions.
+int run_in_pieces(const TrainConfig& config, const std::function<bool(const StepRecord&)>& is_stop) {
+  int sessions = 0;
+  for (RunOutcome outcome = RunOutcome::stopped; outcome == RunOutcome::stopped; ++sessions) {
+    clear_stop_request();
+    outcome = start_or_resume_run(config, "test", {.on_step = [&](const StepRecord& step) {
+                                    if (is_stop(step)) request_stop();
+                                  }});
+  }
+  clear_stop_request();
+  return sessions;
+}
+
+TEST_F(Session, StopsAndResumesAfterEveryIterationBitForBit) {
+  const TrainConfig whole = long_run("whole"), pieces = long_run("pieces");
+  const std::string expected = uninterrupted(whole);
+  EXPECT_EQ(run_in_pieces(pieces, [](const StepRecord& step) { return step.minibatch == 2; }), 12);
+  EXPECT_EQ(final_weights(pieces), expected);
+  const auto metrics = io::read_metrics(world.path("pieces") / "metrics.jsonl");
+  EXPECT_EQ(numbers_of(metrics), numbers_of(io::read_metrics(world.path("whole") / "metrics.jsonl")));
+  EXPECT_TRUE(metrics.iterations.back().trigger.tau.has_value());  // both stages were gone through
+  EXPECT_EQ(metrics.iterations.back().source, "initial");
+  EXPECT_EQ(metrics.iterations.size(), 12u);
+}
+
+TEST_F(Session, StopsAndResumesAfterEveryOptimizationStepBitForBit) {
+  const std::string expected = uninterrupted(long_run("whole"));
+  const TrainConfig pieces = long_run("pieces", {"checkpoint.every=0"});
+  EXPECT_EQ(run_in_pieces(pieces, [](const StepRecord&) { return true; }), 36);
+  EXPECT_EQ(final_weights(pieces), expected);
+  EXPECT_EQ(numbers_of(io::read_metrics(world.path("pieces") / "metrics.jsonl")),
+            numbers_of(io::read_metrics(world.path("whole") / "metrics.jsonl")));
+}
+
+TEST_F(Session, StopsInsideAnIterationThatScoresEveryMinibatch) {
+  const std::vector<std::string> settings = {
+      "train.rescore=minibatch", "train.iterations=3", "train.length_balanced=true",
+      "curriculum.stages=[{source: mix, of: [current, initial]}]", "train.reduction=source_balanced"};
+  const std::string expected = uninterrupted(world.config("whole", settings));
+  const TrainConfig pieces = world.config("pieces", settings);
+  EXPECT_EQ(run_in_pieces(pieces, [](const StepRecord&) { return true; }), 9);
+  EXPECT_EQ(final_weights(pieces), expected);
+}
+
+// Killed at system calls drawn at random: what lies on the disk between two of them is all a kill can leave.
+TEST_F(Session, SurvivesSigkillAtRandomMoments) {
+  const std::vector<std::string> settings = {"train.iterations=5", "trigger.persistence=1"};
+  const std::string expected = uninterrupted(world.config("whole", settings));
+  const TrainConfig config = world.config("killed", settings);
+  int kills = 0, finished = 0;
+  for (uint64_t attempt = 0; kills < 60 || finished == 0; ++attempt) {
+    ASSERT_LT(attempt, 400u);
+    const int call = 1 + static_cast<int>(random_bits(1, Purpose::test, {attempt, 0, 0})[0] % 2500);
+    const bool was_killed = test::run_until_system_call(
+        [&] {
+          omp_set_num_threads(1);  // a forked child has no pool of threads
+          start_or_resume_run(config, "test");
+        },
+        call);
+    if (was_killed) {
+      ++kills;
+      continue;
+    }
+    ++finished;
+    ASSERT_EQ(final_weights(config), expected) << "after " << kills << " kills";
+    std::filesystem::remove_all(config.output);
+  }
+  EXPECT_GE(finished, 1);
+  RecordProperty("kills", kills);
+  RecordProperty("finished_runs", finished);
+}
+
+TEST_F(Session, WritesTheTimeAndTheSamePointsToTensorBoard) {
+  const auto metrics = test::run_to_the_end(world.config("run", {"train.iterations=3"}));
+  ASSERT_EQ(metrics.iterations.size(), 3u);
+  double last = 1.5e9;
+  for (const IterationRecord& record : metrics.iterations) {
+    for (const StepRecord& step : record.steps) {
+      EXPECT_GE(step.unix_time, last);
+      last = step.unix_time;
+    }
+    EXPECT_GE(record.unix_time, last);
+    EXPECT_GE(record.seconds.total,
+              record.seconds.score_student + record.seconds.score_teacher + record.seconds.update);
+  }
+  size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(world.path("run") / "tensorboard")) {
+    ++files;
+    EXPECT_GT(entry.file_size(), 1000u);
+    EXPECT_THAT(entry.path().filename().string(), HasSubstr("tfevents"));
+  }
+  EXPECT_EQ(files, 1u);
+}
+
+TEST_F(Session, ARunThatIsDoneStaysAsItIs) {
+  const TrainConfig config = world.config("run", {"train.iterations=3"});
+  const std::string weights = uninterrupted(config);
+  const std::string metrics = read_file(world.path("run") / "metrics.jsonl");
+  EXPECT_EQ(resume_run(world.path("run"), "test"), RunOutcome::done);
+  EXPECT_EQ(start_or_resume_run(config, "test"), RunOutcome::done);
+  EXPECT_EQ(final_weights(config), weights);
+  EXPECT_EQ(read_file(world.path("run") / "metrics.jsonl"), metrics);
+}
+
+TEST_F(Session, KeepsTheCheckpointsItWasToldTo) {
+  start_run(world.config("run", {"train.iterations=5", "checkpoint.keep=2", "checkpoint.keep_steps=[6]"}),
+            "test");
+  std::vector<uint64_t> steps;
+  for (const auto& entry : io::list_checkpoints(world.path("run") / "checkpoints"))
+    steps.push_back(entry.step);
+  EXPECT_EQ(steps, (std::vector<uint64_t>{6, 12, 15}));
+}
+
+TEST_F(Session, ContinuesWithWeightsAndOptimizerOfACheckpoint) {
+  const std::string bank = world.write_bank("bank.jsonl", test::random_rollouts(40, 37, 9)).string();
+  const std::string stages = "curriculum.stages=[{source: bank, path: " + bank + "}]";
+  const TrainConfig whole = world.config("whole", {"train.iterations=4", stages, "checkpoint.keep=0"});
+  const std::string expected = uninterrupted(whole);
+  const Path middle = world.path("whole") / "checkpoints" / "step-00006";
+  ASSERT_TRUE(std::filesystem::exists(middle));
+  // The second half of the bank, as the whole run met it.
+  auto second_half = io::read_rollouts(bank);
+  second_half.erase(second_half.begin(), second_half.begin() + 20);
+  const std::string rest = world.write_bank("rest.jsonl", second_half).string();
+  const TrainConfig half = world.config("half", {"train.iterations=2", "continue_from=" + middle.string(),
+                                                 "curriculum.stages=[{source: bank, path: " + rest + "}]"});
+  const auto metrics = test::run_to_the_end(half);
+  EXPECT_EQ(final_weights(half), expected);
+  EXPECT_EQ(metrics.iterations.front().policy_step, 6u);
+  EXPECT_EQ(metrics.iterations.back().step, 12u);
+  EXPECT_EQ(metrics.iterations.back().consumed, 20u);
+  // Other than starting anew from those weights: AdamW's moments count.
+  const TrainConfig fresh =
+      world.config("fresh", {"train.iterations=2", "student=" + (middle / "model").string(),
+                             "curriculum.stages=[{source: bank, path: " + rest + "}]"});
+  EXPECT_NE(uninterrupted(fresh), expected);
+}
+
+// --- bad input ---
+
+void flip_byte(const Path& path, size_t from_end) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(-static_cast<std::streamoff>(from_end), std::ios::end);
+  const auto place = file.tellg();
+  const char byte = static_cast<char>(file.get());
+  file.seekp(place);
+  file.put(static_cast<char>(byte ^ 1));
+}
+
+TEST_F(Session, RefusesAFolderThatHoldsAnotherRun) {
+  start_run(world.config("run", {"train.iterations=3"}), "test");
+  const TrainConfig other = world.config("run", {"train.iterations=4"});
+  EXPECT_THAT(error_of([&] { start_or_resume_run(other, "test"); }), HasSubstr("holds another run"));
+  EXPECT_THAT(error_of([&] { start_run(other, "test"); }), HasSubstr("resume"));
+}
+
+TEST_F(Session, FallsBackToTheOlderCheckpointWhenAByteFlipped) {
+  const std::string expected = uninterrupted(world.config("whole", {"train.iterations=3"}));
+  const TrainConfig config = world.config("run", {"train.iterations=3"});
+  start_or_resume_run(config, "test", {.on_step = [](const StepRecord& step) {
+                        if (step.step == 6) request_stop();
+                      }});
+  clear_stop_request();
+  for (const char* name : {"model/model.safetensors", "optimizer.safetensors", "state.json"})
+    flip_byte(world.path("run") / "checkpoints" / "step-00006" / name, 3);
+  set_log_level(LogLevel::warnings);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(resume_run(world.path("run"), "test"), RunOutcome::done);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("step-00006"));
+  EXPECT_EQ(final_weights(config), expected);
+  EXPECT_TRUE(std::filesystem::exists(world.path("run") / "metrics.discarded.jsonl"));
+}
+
+TEST_F(Session, RefusesToContinueFromADamagedCheckpoint) {
+  start_run(world.config("run", {"train.iterations=3"}), "test");
+  const Path checkpoint = world.path("run") / "checkpoints" / "step-00009";
+  flip_byte(checkpoint / "optimizer.safetensors", 3);
+  const TrainConfig next =
+      world.config("next", {"train.iterations=3", "continue_from=" + checkpoint.string()});
+  EXPECT_THAT(error_of([&] { start_run(next, "test"); }), HasSubstr("optimizer.safetensors"));
+}
+
+TEST_F(Session, RefusesADatasetThatChangedSinceTheRunBegan) {
+  const TrainConfig config = world.config("run", {"train.iterations=4"});
+  start_or_resume_run(config, "test", {.on_step = [](const StepRecord& step) {
+                        if (step.step == 3) request_stop();
+                      }});
+  clear_stop_request();
+  world.write_queries(6, "x");
+  EXPECT_THAT(
+      error_of([&] { resume_run(world.path("run"), "test"); }),
+      testing::AllOf(HasSubstr("queries: changed since the run began"), HasSubstr("start a new run")));
+}
+
+TEST_F(Session, RefusesATeacherThatChangedSinceTheRunBegan) {
+  const TrainConfig config = world.config("run", {"train.iterations=4"});
+  start_or_resume_run(config, "test", {.on_step = [](const StepRecord& step) {
+                        if (step.step == 3) request_stop();
+                      }});
+  clear_stop_request();
+  std::filesystem::remove_all(world.path("teacher"));
+  test::write_tiny_directory(world.path("teacher"),
+                             test::random_parameters(test::tiny_config(Architecture::qwen3), 77));
+  EXPECT_THAT(error_of([&] { resume_run(world.path("run"), "test"); }),
+              HasSubstr("teacher: changed since the run began"));
+}
+
+TEST_F(Session, RefusesToResumeWhatIsNoRun) {
+  EXPECT_THAT(error_of([&] { resume_run(world.path("student"), "test"); }), HasSubstr("student"));
+}
+
+// --- golden run ---
+
+std::string hex(double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%a", value);
+  return text;
+}
+
+std::string golden_text(const io::Metrics& metrics) {
+  std::string text =
+      "# Tiny R-OPD run (train/session_test.cpp), f32 with fused multiply-add: hexadecimal floats.\n";
+  const auto optional = [](const std::optional<double>& value) {
+    return value ? hex(*value) : std::string("-");
+  };
+  for (const IterationRecord& r : metrics.iterations) {
+    for (const StepRecord& s : r.steps)
+      text +=
+          "step " + std::to_string(s.step) + " loss " + hex(s.loss) + " grad_norm " + hex(s.grad_norm) + "\n";
+    text += "iteration " + std::to_string(r.iteration) + " source " + r.source + " D " +
+            optional(r.trigger.distance) + " V " + optional(r.trigger.noise) + " tau " +
+            (r.trigger.tau ? std::to_string(*r.trigger.tau) : std::string("-")) + "\n";
+  }
+  return text;
+}
+
+TEST_F(Session, ReproducesTheGoldenRun) {
+  const std::string found = golden_text(test::run_to_the_end(world.config("run", {"train.iterations=12"})));
+  const Path path = Path(ROPD_SOURCE_DIR) / "tests" / "golden" / "tiny_run_losses.txt";
+  if (std::getenv("ROPD_WRITE_GOLDEN")) write_file_atomically(path, found);
+  const std::string expected = read_file(path);
+  if (__builtin_cpu_supports("fma")) {
+    EXPECT_EQ(found, expected)
+        << "the numbers of training changed; if that is meant, run with ROPD_WRITE_GOLDEN=1 and "
+           "say why in docs/log.md";
+    return;
+  }
+  std::istringstream a(found), b(expected);
+  for (std::string x, y; a >> x && b >> y;) {
+    if (x.find("0x") == std::string::npos) {
+      EXPECT_EQ(x, y);
+    } else {
+      EXPECT_NEAR(std::strtod(x.c_str(), nullptr), std::strtod(y.c_str(), nullptr), 1e-5);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ropd::train
