@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
-#include "text/test_tokenizer.h"
+#include "support/test_tokenizer.h"
 #include "text/unicode.h"
 
 namespace ropd::text {

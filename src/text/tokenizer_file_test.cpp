@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "text/test_tokenizer.h"
+#include "support/test_tokenizer.h"
 
 namespace ropd::text {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/rng.h"
 #include "support/test_data.h"
-#include "text/test_tokenizer.h"
+#include "support/test_tokenizer.h"
 #include "text/unicode.h"
 
 namespace ropd::text {

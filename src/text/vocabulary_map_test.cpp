@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "support/test_data.h"
-#include "text/test_tokenizer.h"
+#include "support/test_tokenizer.h"
 
 namespace ropd::text {
 namespace {
