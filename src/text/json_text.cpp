@@ -37,6 +37,8 @@ JsonDocument::JsonDocument(std::string_view json, const std::string& where) {
     fail(where, ": ", place_of_broken_utf8(json), "the bytes are not valid UTF-8 (damaged file?)");
   if (error == simdjson::DEPTH_ERROR)
     fail(where, ": JSON nested deeper than ", kMaxDepth, " levels (damaged or hostile file?)");
+  if (error == simdjson::STRING_ERROR)
+    fail(where, ": not valid JSON: a string with a broken escape or a lone surrogate");
   fail(where, ": not valid JSON: ", simdjson::error_message(error), " (incomplete download?)");
 }
 
