@@ -360,6 +360,8 @@ train::TrainConfig lab_train_config(const LabOptions& options, const Path& model
   config.rollout.precision = kernels::Precision::f32;
   config.train.learning_rate = options.learning_rate;
   config.train.responses_per_iteration = options.responses_per_iteration;
+  // Four minibatches whatever the batch: 480 are 128, 128, 128 and 96.
+  config.train.minibatch = std::max<uint64_t>(1, options.responses_per_iteration * 128 / 480);
   config.train.teacher_precision = kernels::Precision::f32;
   config.train.microbatch_tokens = 16384;
   config.alarms.length_factor = 0;  // growing responses are the story here, not an accident

@@ -112,7 +112,7 @@ TEST_F(Generate, GoesOnAfterAKillWithTheSameBytes) {
 }
 
 TEST_F(Generate, AnInterruptSaysHowToGoOn) {
-  const Outcome outcome = shell("timeout -s INT 0.3 " + command("--n 200000 --max-tokens 50"));
+  const Outcome outcome = shell("timeout -s INT 1 " + command("--n 200000 --max-tokens 50"));
   EXPECT_NE(outcome.exit_code, 0);
   EXPECT_THAT(outcome.err, HasSubstr("the same command goes on from here"));
 }
