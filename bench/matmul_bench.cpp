@@ -1,4 +1,5 @@
-// Matrix products against oneDNN and against the machine's own limits (fused multiply-adds in registers, reading memory).
+// Matrix products against oneDNN and against the machine's own limits (fused multiply-adds in registers,
+// reading memory).
 #include <benchmark/benchmark.h>
 #include <omp.h>
 
@@ -20,7 +21,8 @@ std::vector<float> numbers(int64_t count) {
 }
 
 void report(benchmark::State& state, double m, double n, double k) {
-  state.counters["GFLOP/s"] = benchmark::Counter(2 * m * n * k * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["GFLOP/s"] =
+      benchmark::Counter(2 * m * n * k * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
 }
 
 // All three products of training: 0 = y, 1 = grad_x, 2 = grad_weight.
@@ -50,7 +52,8 @@ void ours_packed(benchmark::State& state) {
     benchmark::ClobberMemory();
   }
   report(state, m, n, k);
-  state.counters["GB/s"] = benchmark::Counter(packed.bytes() * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["GB/s"] =
+      benchmark::Counter(packed.bytes() * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
 }
 
 void onednn(benchmark::State& state) {
@@ -72,7 +75,8 @@ void onednn(benchmark::State& state) {
   }
   matmul product(pd);
   memory x(xd, cpu), w(wd, cpu), y(yd, cpu);
-  for (auto* part : {&x, &w}) std::fill_n(static_cast<char*>(part->get_data_handle()), part->get_desc().get_size(), 0);
+  for (auto* part : {&x, &w})
+    std::fill_n(static_cast<char*>(part->get_data_handle()), part->get_desc().get_size(), 0);
   for (auto _ : state) {
     product.execute(s, {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, y}});
     s.wait();
@@ -81,7 +85,11 @@ void onednn(benchmark::State& state) {
 }
 
 const int kF32 = 0, kBf16 = 1;
-BENCHMARK(onednn)->Args({512, 3072, 1024, kF32})->Args({512, 1024, 3072, kF32})->Args({8, 3072, 1024, kF32})->UseRealTime();
+BENCHMARK(onednn)
+    ->Args({512, 3072, 1024, kF32})
+    ->Args({512, 1024, 3072, kF32})
+    ->Args({8, 3072, 1024, kF32})
+    ->UseRealTime();
 BENCHMARK(onednn)->Args({64, 3072, 1024, kBf16})->UseRealTime();
 BENCHMARK(ours)
     ->Args({512, 3072, 1024, 0, kF32})

@@ -18,7 +18,9 @@ void add_sft(CLI::App& app) {
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("sft", "supervised fine-tuning on prompt/response pairs");
-  command->add_option("config", options->config, "YAML file with model, data, output, ... (docs/formats.md lists its keys)")
+  command
+      ->add_option("config", options->config,
+                   "YAML file with model, data, output, ... (docs/formats.md lists its keys)")
       ->required()
       ->check(CLI::ExistingFile);
   command->add_option("overrides", options->overrides, "key=value, e.g. learning_rate=2e-5 epochs=3");

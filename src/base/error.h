@@ -1,7 +1,7 @@
 // The one exception of the program and the one way to throw it.
 //   fail(path, ": header claims ", n, " bytes, the file has ", m, " (incomplete download?)")
-// Text = the thing, the actual value, what was expected, the likely cause. For what a user, a file, a peer or the disk can
-// cause; what only our own bug can cause is an assert.
+// Text = the thing, the actual value, what was expected, the likely cause. For what a user, a file, a peer or
+// the disk can cause; what only our own bug can cause is an assert.
 #pragma once
 #include <sstream>
 #include <stdexcept>

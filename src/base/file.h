@@ -1,5 +1,6 @@
 // Files that are whole or not there: mapped reading, atomic writing.
-// Every failure names the path and the system's reason (ENOSPC, EIO, ...); an old file stays intact until the new one is durable.
+// Every failure names the path and the system's reason (ENOSPC, EIO, ...); an old file stays intact until the
+// new one is durable.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -33,8 +34,8 @@ class MappedFile {
 // The whole file as text; fails when it is larger than max_bytes.
 std::string read_file(const Path& path, uint64_t max_bytes = uint64_t{1} << 30);
 
-// A new file written beside its place and moved there by commit(): temporary sibling, fsync, rename, fsync of the folder.
-// Destruction without commit removes the temporary; the old file is untouched.
+// A new file written beside its place and moved there by commit(): temporary sibling, fsync, rename, fsync of
+// the folder. Destruction without commit removes the temporary; the old file is untouched.
 class AtomicFile {
  public:
   explicit AtomicFile(Path path);
@@ -54,8 +55,8 @@ class AtomicFile {
 
 void write_file_atomically(const Path& path, std::string_view content);
 
-// A file that only grows, line by line; append returns when the line is durable (fdatasync). For banks and metrics.
-// Opening keeps what is there; a torn last line (no newline) is cut off.
+// A file that only grows, line by line; append returns when the line is durable (fdatasync). For banks and
+// metrics. Opening keeps what is there; a torn last line (no newline) is cut off.
 class AppendFile {
  public:
   explicit AppendFile(Path path);

@@ -1,5 +1,6 @@
-// Progress of a long stage: one live line on a terminal, plain lines every few seconds otherwise, JSON lines or nothing on
-// request. Shows stage, done/total, rate and time left:   rollouts  312/480  41,200 tok/s  00:12 left
+// Progress of a long stage: one live line on a terminal, plain lines every few seconds otherwise, JSON lines
+// or nothing on request. Shows stage, done/total, rate and time left:   rollouts  312/480  41,200 tok/s 00:12
+// left
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -12,7 +13,8 @@ void set_progress_mode(ProgressMode mode);
 
 class Progress {
  public:
-  // `unit` names what `work` counts (tokens): the rate is work per second; without work it is done per second.
+  // `unit` names what `work` counts (tokens): the rate is work per second; without work it is done per
+  // second.
   Progress(std::string stage, uint64_t total, std::string unit = "");
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -31,8 +33,8 @@ class Progress {
   void show(bool last);
 };
 
-std::string format_duration(double seconds);   // 00:12, 01:02:03
-std::string format_count(double value);        // 41,200  1.2M
-std::string format_bytes(double bytes);        // 1.2 GB
+std::string format_duration(double seconds);  // 00:12, 01:02:03
+std::string format_count(double value);       // 41,200  1.2M
+std::string format_bytes(double bytes);       // 1.2 GB
 
 }  // namespace ropd

@@ -1,5 +1,6 @@
-// Random numbers as a pure function of what they are for: Philox4x32-10 (Salmon et al. 2011) keyed by seed and purpose,
-// counted by up to four indices. No generator state exists, so a draw never depends on batch, thread, rank or restart.
+// Random numbers as a pure function of what they are for: Philox4x32-10 (Salmon et al. 2011) keyed by seed
+// and purpose, counted by up to four indices. No generator state exists, so a draw never depends on batch,
+// thread, rank or restart.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -8,9 +9,10 @@
 
 namespace ropd {
 
-// What a random number is for; two purposes never share numbers. Values are part of the numerics contract: append only.
+// What a random number is for; two purposes never share numbers. Values are part of the numerics contract:
+// append only.
 enum class Purpose : uint32_t {
-  sampling = 1,        // indices: query key (64 bit), sample, position
+  sampling = 1,  // indices: query key (64 bit), sample, position
   query_selection = 2,
   query_order = 3,
   bootstrap = 4,
@@ -18,7 +20,7 @@ enum class Purpose : uint32_t {
   lab_world = 6,
   prefix_positions = 7,
   gradient_probe = 8,
-  data_order = 9,      // supervised fine-tuning
+  data_order = 9,  // supervised fine-tuning
   seed_derivation = 10,
   test = 99,
 };

@@ -1,5 +1,5 @@
-// Which program this is: its version and the git revision it was built from. main sets both before anything else runs, so that only
-// the program itself, and not every library, is rebuilt when the revision changes.
+// Which program this is: its version and the git revision it was built from. main sets both before anything
+// else runs, so that only the program itself, and not every library, is rebuilt when the revision changes.
 #pragma once
 #include <string>
 

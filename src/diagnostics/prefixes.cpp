@@ -15,7 +15,8 @@ namespace {
 constexpr int64_t kBatchTokens = 8192;
 
 // Hidden states before the chosen tokens of rollouts [begin, end), one row a position.
-Buffer hidden_at_positions(const model::Weights& weights, const PrefixSet& set, size_t begin, size_t end, model::Workspace& workspace) {
+Buffer hidden_at_positions(const model::Weights& weights, const PrefixSet& set, size_t begin, size_t end,
+                           model::Workspace& workspace) {
   model::PackedBatch batch;
   std::vector<int64_t> rows;
   for (size_t i = begin; i < end; ++i) {
@@ -43,7 +44,8 @@ PrefixSet choose_positions(std::vector<Rollout> rollouts, uint32_t count, uint64
   PrefixSet set;
   for (const Rollout& rollout : rollouts) {
     const uint32_t length = static_cast<uint32_t>(rollout.response_ids.size());
-    auto order = random_permutation(length, seed, Purpose::prefix_positions, text_key(rollout.query_id) + rollout.sample);
+    auto order = random_permutation(length, seed, Purpose::prefix_positions,
+                                    text_key(rollout.query_id) + rollout.sample);
     order.resize(std::min(count, length));
     std::sort(order.begin(), order.end());
     set.positions.push_back(std::move(order));
@@ -52,18 +54,20 @@ PrefixSet choose_positions(std::vector<Rollout> rollouts, uint32_t count, uint64
   return set;
 }
 
-std::vector<std::vector<double>> position_kl(const model::Weights& student, const model::Weights& teacher, const PrefixSet& set) {
+std::vector<std::vector<double>> position_kl(const model::Weights& student, const model::Weights& teacher,
+                                             const PrefixSet& set) {
   std::vector<std::vector<double>> result(set.rollouts.size());
   model::Workspace student_workspace, teacher_workspace;
   for (const auto& [begin, end] : passes(set)) {
     const Buffer student_rows = hidden_at_positions(student, set, begin, end, student_workspace);
     const Buffer teacher_rows = hidden_at_positions(teacher, set, begin, end, teacher_workspace);
     std::vector<double> kl(student_rows.size() / static_cast<size_t>(student.config.hidden_size));
-    kernels::vocab_head_pairs({}, {}, {student_rows, student.head.stored, Precision::f32},
-                              {teacher_rows, teacher.head.stored, Precision::f32}, kernels::kVocabScratchBytes,
-                              [&](int64_t row, std::span<float> student_logits, std::span<float> teacher_logits) {
-                                kl[static_cast<size_t>(row)] = kernels::reverse_kl(student_logits, teacher_logits);
-                              });
+    kernels::vocab_head_pairs(
+        {}, {}, {student_rows, student.head.stored, Precision::f32},
+        {teacher_rows, teacher.head.stored, Precision::f32}, kernels::kVocabScratchBytes,
+        [&](int64_t row, std::span<float> student_logits, std::span<float> teacher_logits) {
+          kl[static_cast<size_t>(row)] = kernels::reverse_kl(student_logits, teacher_logits);
+        });
     size_t row = 0;
     for (size_t i = begin; i < end; ++i)
       for (size_t p = 0; p < set.positions[i].size(); ++p) result[i].push_back(kl[row++]);
@@ -83,7 +87,8 @@ double mean_over_responses(const std::vector<std::vector<double>>& values) {
 
 std::vector<std::vector<double>> prefix_log_likelihood(const model::Weights& model, const PrefixSet& set) {
   model::Workspace workspace;
-  const auto scores = distill::score_student(model, set.rollouts, {.top_k = 0, .precision = Precision::f32}, workspace);
+  const auto scores =
+      distill::score_student(model, set.rollouts, {.top_k = 0, .precision = Precision::f32}, workspace);
   std::vector<std::vector<double>> result(set.rollouts.size());
   for (size_t i = 0; i < scores.size(); ++i) {
     double sum = 0;
@@ -101,7 +106,8 @@ LikelihoodChange likelihood_change(const PrefixSet& set, const std::vector<std::
   std::vector<std::pair<double, double>> weighted;  // change, weight
   double responses = 0;
   for (size_t i = 0; i < set.positions.size(); ++i) {
-    const auto non_empty = static_cast<double>(std::count_if(set.positions[i].begin(), set.positions[i].end(), [](uint32_t t) { return t > 0; }));
+    const auto non_empty = static_cast<double>(
+        std::count_if(set.positions[i].begin(), set.positions[i].end(), [](uint32_t t) { return t > 0; }));
     if (non_empty == 0) continue;
     ++responses;
     for (size_t p = 0; p < set.positions[i].size(); ++p)
@@ -120,7 +126,8 @@ LikelihoodChange likelihood_change(const PrefixSet& set, const std::vector<std::
   return result;
 }
 
-Concentration concentration(const std::vector<std::vector<double>>& reference, const std::vector<std::vector<double>>& first,
+Concentration concentration(const std::vector<std::vector<double>>& reference,
+                            const std::vector<std::vector<double>>& first,
                             const std::vector<std::vector<double>>& second, double top) {
   struct Entry {
     double reference, first, second;
@@ -129,7 +136,8 @@ Concentration concentration(const std::vector<std::vector<double>>& reference, c
   Concentration result;
   double responses = 0;
   for (size_t i = 0; i < reference.size(); ++i) {
-    for (size_t p = 0; p < reference[i].size(); ++p) entries.push_back({reference[i][p], first[i][p], second[i][p]});
+    for (size_t p = 0; p < reference[i].size(); ++p)
+      entries.push_back({reference[i][p], first[i][p], second[i][p]});
     if (reference[i].empty()) continue;
     ++responses;
     result.responses_first_lower += std::accumulate(first[i].begin(), first[i].end(), 0.0) <
@@ -137,7 +145,8 @@ Concentration concentration(const std::vector<std::vector<double>>& reference, c
   }
   if (entries.empty()) return result;
   result.responses_first_lower /= responses;
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.reference > b.reference; });
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const Entry& a, const Entry& b) { return a.reference > b.reference; });
   const size_t in_top = static_cast<size_t>(top * static_cast<double>(entries.size()) + 0.5);
   double top_difference = 0, all_difference = 0;
   for (size_t i = 0; i < entries.size(); ++i) {

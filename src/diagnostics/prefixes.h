@@ -1,5 +1,6 @@
-// Fixed prefixes (method.md section 10): responses of one policy and positions in them, held fixed while several students are
-// scored on them. Separates whether a state is still visited from whether the student agrees with the teacher there.
+// Fixed prefixes (method.md section 10): responses of one policy and positions in them, held fixed while
+// several students are scored on them. Separates whether a state is still visited from whether the student
+// agrees with the teacher there.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -16,14 +17,17 @@ using kernels::Precision;
 
 struct PrefixSet {
   std::vector<Rollout> rollouts;
-  std::vector<std::vector<uint32_t>> positions;  // [rollouts] ascending; position t is the state before response token t
+  std::vector<std::vector<uint32_t>>
+      positions;  // [rollouts] ascending; position t is the state before response token t
 };
 
 // Up to `count` positions of every response, uniform without replacement, by seed, query and sample alone.
 PrefixSet choose_positions(std::vector<Rollout> rollouts, uint32_t count, uint64_t seed);
 
-// KL(student || teacher) over the full vocabulary at every chosen position, in f32 products: [rollouts][positions].
-std::vector<std::vector<double>> position_kl(const model::Weights& student, const model::Weights& teacher, const PrefixSet& set);
+// KL(student || teacher) over the full vocabulary at every chosen position, in f32 products:
+// [rollouts][positions].
+std::vector<std::vector<double>> position_kl(const model::Weights& student, const model::Weights& teacher,
+                                             const PrefixSet& set);
 
 // Positions weigh equally within a response, responses weigh equally.
 double mean_over_responses(const std::vector<std::vector<double>>& values);
@@ -32,8 +36,9 @@ double mean_over_responses(const std::vector<std::vector<double>>& values);
 std::vector<std::vector<double>> prefix_log_likelihood(const model::Weights& model, const PrefixSet& set);
 
 struct LikelihoodChange {
-  double less_likely = 0;                             // share of non-empty prefixes, responses weigh equally
-  std::vector<std::pair<double, double>> cumulative;  // change, response-weighted share at or below it; ascending
+  double less_likely = 0;  // share of non-empty prefixes, responses weigh equally
+  std::vector<std::pair<double, double>>
+      cumulative;  // change, response-weighted share at or below it; ascending
 };
 LikelihoodChange likelihood_change(const PrefixSet& set, const std::vector<std::vector<double>>& before,
                                    const std::vector<std::vector<double>>& after);
@@ -46,7 +51,8 @@ struct Concentration {
   double positions_first_lower = 0;        // share of positions where the first model is lower
   double responses_first_lower = 0;        // share of response means likewise
 };
-Concentration concentration(const std::vector<std::vector<double>>& reference, const std::vector<std::vector<double>>& first,
+Concentration concentration(const std::vector<std::vector<double>>& reference,
+                            const std::vector<std::vector<double>>& first,
                             const std::vector<std::vector<double>>& second, double top = 0.1);
 
 }  // namespace ropd::diagnostics

@@ -29,7 +29,8 @@ TEST(ChoosePositions, AreDistinctSortedAndDependOnTheRolloutAlone) {
 }
 
 TEST(PositionKl, EqualsTheOracle) {
-  const auto student = random_parameters(tiny_config(Architecture::qwen3), 1), teacher = random_parameters(tiny_config(Architecture::qwen3), 2);
+  const auto student = random_parameters(tiny_config(Architecture::qwen3), 1),
+             teacher = random_parameters(tiny_config(Architecture::qwen3), 2);
   const auto set = choose_positions(some_rollouts(), 3, 7);
   const auto kl = position_kl(student.weights(), teacher.weights(), set);
   const NaiveModel s(student), t(teacher);
@@ -39,7 +40,8 @@ TEST(PositionKl, EqualsTheOracle) {
     const auto student_logits = s.logits(tokens), teacher_logits = t.logits(tokens);
     for (size_t p = 0; p < set.positions[i].size(); ++p) {
       const size_t row = set.rollouts[i].prompt_ids.size() - 1 + set.positions[i][p];
-      const auto a = NaiveModel::log_softmax(student_logits[row]), b = NaiveModel::log_softmax(teacher_logits[row]);
+      const auto a = NaiveModel::log_softmax(student_logits[row]),
+                 b = NaiveModel::log_softmax(teacher_logits[row]);
       double want = 0;
       for (size_t v = 0; v < a.size(); ++v) want += std::exp(a[v]) * (a[v] - b[v]);
       EXPECT_NEAR(kl[i][p], want, 1e-5);
@@ -71,7 +73,9 @@ TEST(LikelihoodChange, WeighsResponsesEquallyAndLeavesOutEmptyPrefixes) {
   EXPECT_NEAR(change.cumulative[2].second, 1.0, 1e-12);
 }
 
-TEST(MeanOverResponses, AveragesInsideAResponseFirst) { EXPECT_EQ(mean_over_responses({{1, 3}, {10}, {}}), 6.0); }
+TEST(MeanOverResponses, AveragesInsideAResponseFirst) {
+  EXPECT_EQ(mean_over_responses({{1, 3}, {10}, {}}), 6.0);
+}
 
 TEST(Concentration, SplitsByTheReference) {
   const auto c = concentration({{5, 1}, {4, 0}}, {{1, 1}, {2, 0}}, {{3, 1}, {3, 0.5}}, 0.5);

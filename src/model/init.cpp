@@ -12,7 +12,8 @@ namespace {
 // Box-Muller on one counter value; u0 > 0 keeps the logarithm finite.
 double normal(uint64_t seed, uint64_t tensor, uint32_t index) {
   const auto bits = random_bits(seed, Purpose::weight_init, {tensor, index, 0});
-  const double u0 = (static_cast<double>(bits[0]) + 0.5) * 0x1p-32, u1 = static_cast<double>(bits[1]) * 0x1p-32;
+  const double u0 = (static_cast<double>(bits[0]) + 0.5) * 0x1p-32,
+               u1 = static_cast<double>(bits[1]) * 0x1p-32;
   return std::sqrt(-2 * std::log(u0)) * std::cos(2 * std::numbers::pi * u1);
 }
 
@@ -22,7 +23,8 @@ void initialize(Parameters& parameters, const InitSettings& settings) {
   const double depth = std::sqrt(2.0 * static_cast<double>(parameters.config().num_layers));
   for (size_t s = 0; s < parameters.slots().size(); ++s) {
     const ParameterSlot& slot = parameters.slots()[s];
-    const auto values = parameters.values().subspan(static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size));
+    const auto values =
+        parameters.values().subspan(static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size));
     const auto ends_with = [&](std::string_view end) { return slot.name.ends_with(end); };
     if (slot.shape.size() == 1) {
       const bool is_qk_norm = ends_with("q_norm.weight") || ends_with("k_norm.weight");

@@ -210,14 +210,18 @@ Weights pattern_weights(const ModelConfig& config, DType dtype, float scale) {
     if (dtype == DType::f32)
       reinterpret_cast<float*>(owner->matrices.data())[i] = value;
     else
-      reinterpret_cast<uint16_t*>(owner->matrices.data())[i] = dtype == DType::bf16 ? float_to_bf16(value) : float_to_f16(value);
+      reinterpret_cast<uint16_t*>(owner->matrices.data())[i] =
+          dtype == DType::bf16 ? float_to_bf16(value) : float_to_f16(value);
   }
   Weights weights = assemble(
-      config, [&](const std::string& name) { return owner->ones.span().first(static_cast<size_t>(by_name.at(name)->size)); },
+      config,
+      [&](const std::string& name) {
+        return owner->ones.span().first(static_cast<size_t>(by_name.at(name)->size));
+      },
       [&](const std::string& name) {
         const ParameterSlot& slot = *by_name.at(name);
-        return Linear{{owner->matrices.data() + static_cast<size_t>(slot.offset) * dtype_bytes(dtype), dtype, slot.shape[0],
-                       slot.shape[1]},
+        return Linear{{owner->matrices.data() + static_cast<size_t>(slot.offset) * dtype_bytes(dtype), dtype,
+                       slot.shape[0], slot.shape[1]},
                       nullptr};
       });
   weights.owner = owner;

@@ -88,8 +88,8 @@ class Parameters {
 // vectors are converted. Refuses non-finite norm weights by name.
 Weights map_weights(std::shared_ptr<const io::ModelDirectory> directory);
 
-// Weights of one stored type in memory of their own, filled by a cheap pattern around `scale`: for measuring speed, where only
-// the shape counts.
+// Weights of one stored type in memory of their own, filled by a cheap pattern around `scale`: for measuring
+// speed, where only the shape counts.
 Weights pattern_weights(const ModelConfig& config, DType dtype, float scale);
 
 // The same weights with every matrix packed for decoding in `precision`; the originals are no longer needed

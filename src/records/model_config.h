@@ -1,4 +1,5 @@
-// Shape and constants of a decoder, as read from a Hugging Face config.json. Checked once by the reader; constant afterwards.
+// Shape and constants of a decoder, as read from a Hugging Face config.json. Checked once by the reader;
+// constant afterwards.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,26 +13,26 @@ enum class Architecture { qwen3, qwen2, llama, qwen3_moe };
 
 struct ModelConfig {
   Architecture architecture = Architecture::qwen3;
-  int64_t hidden_size = 0;             // D
-  int64_t intermediate_size = 0;       // F, of dense layers
+  int64_t hidden_size = 0;        // D
+  int64_t intermediate_size = 0;  // F, of dense layers
   int64_t num_layers = 0;
-  int64_t num_heads = 0;               // H
-  int64_t num_kv_heads = 0;            // K
-  int64_t head_dim = 0;                // E
-  int64_t vocab_size = 0;              // V
+  int64_t num_heads = 0;     // H
+  int64_t num_kv_heads = 0;  // K
+  int64_t head_dim = 0;      // E
+  int64_t vocab_size = 0;    // V
   int64_t max_position_embeddings = 0;
   double rms_norm_eps = 1e-6;
   double rope_theta = 10000.0;
   bool tie_word_embeddings = false;
-  bool has_qkv_bias = false;           // Qwen2
-  bool has_qk_norm = false;            // Qwen3
+  bool has_qkv_bias = false;  // Qwen2
+  bool has_qk_norm = false;   // Qwen3
   // mixture of experts; zero in dense models
   int64_t num_experts = 0;
   int64_t num_experts_per_token = 0;
   int64_t moe_intermediate_size = 0;
   bool norm_topk_prob = false;
-  std::vector<bool> is_moe_layer;      // [num_layers] in MoE models, empty otherwise
-  std::string dtype = "float32";       // as stored
+  std::vector<bool> is_moe_layer;  // [num_layers] in MoE models, empty otherwise
+  std::string dtype = "float32";   // as stored
 
   bool is_moe() const { return num_experts > 0; }
 };

@@ -6,7 +6,7 @@
 namespace ropd {
 
 struct Message {
-  std::string role;     // system, user, assistant
+  std::string role;  // system, user, assistant
   std::string content;
 };
 

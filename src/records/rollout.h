@@ -14,9 +14,9 @@ struct Rollout {
   std::string query_id;
   uint32_t sample = 0;
   std::vector<Token> prompt_ids;
-  std::vector<Token> response_ids;      // the first EOS included, nothing after it
+  std::vector<Token> response_ids;  // the first EOS included, nothing after it
   Finish finish = Finish::length;
-  uint64_t policy_step = 0;             // optimization step of the weights that sampled it
+  uint64_t policy_step = 0;  // optimization step of the weights that sampled it
   uint64_t seed = 0;
   std::string text;                     // decoded response, special tokens removed
   std::string answer;                   // of the query, for grading

@@ -7,10 +7,11 @@
 
 namespace ropd::train {
 
-// Makes config.output a run that stands behind optimization step `step` of the run `from`, as if it had trained until there
-// itself: its checkpoint, banks, rollouts and metrics are taken over, and its curriculum has seen the recorded gradient
-// comparisons. Both runs must have made the same choices up to this step: the same source in every iteration, and equal
-// settings apart from the curriculum. Go on with resume_run. Nothing happens when config.output is a run already.
+// Makes config.output a run that stands behind optimization step `step` of the run `from`, as if it had
+// trained until there itself: its checkpoint, banks, rollouts and metrics are taken over, and its curriculum
+// has seen the recorded gradient comparisons. Both runs must have made the same choices up to this step: the
+// same source in every iteration, and equal settings apart from the curriculum. Go on with resume_run.
+// Nothing happens when config.output is a run already.
 void branch_run(const Path& from, uint64_t step, const TrainConfig& config);
 
 }  // namespace ropd::train

@@ -58,7 +58,8 @@ bool RolloutSupply::make_bank(const Path& path, const model::Weights& weights, u
 }
 
 bool RolloutSupply::make_initial_bank() {
-  if (std::filesystem::exists(directory_.initial_bank())) return true;  // whole; its origin is checked when it is read
+  if (std::filesystem::exists(directory_.initial_bank()))
+    return true;  // whole; its origin is checked when it is read
   return make_bank(directory_.initial_bank(), model::map_weights(models_.student), 0, "initial bank",
                    config_.student);
 }

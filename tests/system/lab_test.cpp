@@ -22,8 +22,8 @@ pid_t start_lab(const Path& out) {
     const std::string path = out.string();
     if (!freopen((path + ".log").c_str(), "a", stdout) || !freopen((path + ".log").c_str(), "a", stderr))
       _exit(126);
-    execl(ROPD_PROGRAM, "ropd", "lab", "--fast", "--responses", "32", "--models", ROPD_SOURCE_DIR "/lab/models", "--out",
-          path.c_str(), nullptr);
+    execl(ROPD_PROGRAM, "ropd", "lab", "--fast", "--responses", "32", "--models",
+          ROPD_SOURCE_DIR "/lab/models", "--out", path.c_str(), nullptr);
     _exit(127);
   }
   return child;
