@@ -1,9 +1,11 @@
 #include "base/stop.h"
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 
 namespace ropd {
 namespace {
@@ -11,11 +13,24 @@ namespace {
 // Signals are a property of the process, so this state is too; lock-free atomics are what a handler may
 // touch.
 std::atomic<bool> is_requested{false};
-std::atomic<int> num_interrupts{0};
+std::atomic<int64_t> first_interrupt_ms{0};  // 0: none yet
+
+// timeout(1) and some shells deliver one interrupt twice, to the program and to its process group. No one
+// presses the keys again that fast.
+constexpr int64_t kSameInterruptMs = 100;
+
+int64_t now_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000 + 1;
+}
 
 void handle_signal(int signal_number) {
   is_requested = true;
-  if (signal_number == SIGINT && ++num_interrupts > 1) ::_exit(130);
+  if (signal_number != SIGINT) return;
+  int64_t first = 0;
+  if (first_interrupt_ms.compare_exchange_strong(first, now_ms())) return;
+  if (now_ms() - first > kSameInterruptMs) ::_exit(130);
 }
 
 }  // namespace
@@ -35,7 +50,7 @@ void request_stop() { is_requested = true; }
 
 void clear_stop_request() {
   is_requested = false;
-  num_interrupts = 0;
+  first_interrupt_ms = 0;
 }
 
 }  // namespace ropd

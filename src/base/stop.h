@@ -1,5 +1,5 @@
-// SIGINT and SIGTERM as a request that stages poll between units of work. A second SIGINT ends the program at
-// once.
+// SIGINT and SIGTERM as a request that stages poll between units of work. A second SIGINT, a
+// tenth of a second later or more, ends the program at once.
 #pragma once
 namespace ropd {
 

@@ -26,6 +26,17 @@ TEST(Stop, CanBeRequestedByTheProgram) {
   EXPECT_FALSE(stop_requested());
 }
 
+TEST(StopDeathTest, OneInterruptDeliveredTwiceIsOne) {
+  const auto interrupt_twice_at_once = [] {
+    clear_stop_request();
+    install_stop_handlers();
+    raise(SIGINT);
+    raise(SIGINT);
+    _exit(stop_requested() ? 0 : 1);
+  };
+  EXPECT_EXIT(interrupt_twice_at_once(), testing::ExitedWithCode(0), "");
+}
+
 TEST(StopDeathTest, SecondInterruptEndsTheProgramWith130) {
   const auto interrupt_twice = [] {
     clear_stop_request();
@@ -33,6 +44,7 @@ TEST(StopDeathTest, SecondInterruptEndsTheProgramWith130) {
     raise(SIGTERM);
     raise(SIGINT);
     if (!stop_requested()) _exit(1);
+    usleep(150'000);
     raise(SIGINT);
     _exit(0);
   };
