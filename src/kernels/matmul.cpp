@@ -40,8 +40,8 @@ PackedWeight PackedWeight::pack(const WeightView& weight, Precision precision) {
   packed.rows_ = weight.rows;
   packed.columns_ = weight.columns;
   packed.precision_ = precision;
-  packed.panel_bytes_ = layout.columns * depth * (precision == Precision::bf16 ? 2 : 4);
-  packed.storage_.resize(static_cast<size_t>(panels * packed.panel_bytes_));
+  packed.storage_.resize(
+      static_cast<size_t>(panels * layout.columns * depth * (precision == Precision::bf16 ? 2 : 4)));
   if (is_native(precision))
     native_bf16_pack(packed.storage_.data(), product);
   else
@@ -71,8 +71,7 @@ void matmul(std::span<float> y, std::span<const float> x, const PackedWeight& we
   product.a = x.data();
   product.a_row_stride = product.k;
   product.c = y.data();
-  product.panels = static_cast<const std::byte*>(weight.panel(0));
-  product.panel_bytes = weight.panel_bytes();
+  product.panels = weight.panels();
   run(product, weight.precision());
 }
 

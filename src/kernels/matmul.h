@@ -35,15 +35,13 @@ class PackedWeight {
   int64_t rows() const { return rows_; }
   int64_t columns() const { return columns_; }
   Precision precision() const { return precision_; }
-  int64_t panel_bytes() const { return panel_bytes_; }
-  const void* panel(int64_t index) const { return storage_.data() + index * panel_bytes_; }
+  const std::byte* panels() const { return storage_.data(); }
   size_t bytes() const { return storage_.size(); }
 
  private:
   std::vector<std::byte> storage_;
   int64_t rows_ = 0, columns_ = 0;
   Precision precision_ = Precision::f32;
-  int64_t panel_bytes_ = 0;
 };
 
 // y [M, N] = x [M, K] · Wᵀ. The two forms give the same bits.

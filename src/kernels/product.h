@@ -19,7 +19,6 @@ struct Product {
   DType b_dtype = DType::f32;
   int64_t b_row_stride = 0, b_column_stride = 1;
   const std::byte* panels = nullptr;  // B packed by PackedWeight (in bf16 when round_to_bf16)
-  int64_t panel_bytes = 0;
 };
 
 // The instruction sets differ in how B is best laid out; a PackedWeight is made for the one it runs on.

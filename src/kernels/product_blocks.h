@@ -1,9 +1,13 @@
 // The loops around a register tile: cache blocks, packing, threads. Included inside the namespace of each
 // instruction set. A kernel policy has:
 //   AElement, kRows          packed A: tiles of kRows rows, [depth / kUnit][rows][kUnit]
-//   BElement, kPanel, kUnit  packed B: panels of kPanel columns, [depth / kUnit][kPanel][kUnit]
-//   pack_a, pack_b           copy a block into that form
-//   tile<rows, panels>(...)  C tile += A tile · B panels, chains in order of depth
+//   BElement, kPanel, kUnit  packed B: blocks of kDepthBlock rows, in each panels of kPanel columns,
+//                            [depth / kUnit][kPanel][kUnit]
+//   pack_a, pack_b           copy a block into that form; pack_a may write kPackSlack elements too many
+//   kWidens                  whether tiles are faster on f32 panels, so that a bf16 panel that several tiles
+//                            use is better widened once, by widen()
+//   tile(rows, panels, ...)  C tile += A tile · B panels, chains in order of depth, fetching `ahead`
+//   meanwhile
 // Threads split columns or rows of C, never the depth, so nothing here can change a result.
 
 // Scratch for packed blocks. Per thread and kept between calls: a call is shorter than mapping fresh pages
@@ -26,27 +30,61 @@ Element* block_scratch(size_t elements) {
   return static_cast<Element*>(buffer.data);
 }
 
-inline constexpr int64_t kDepthBlock = 256;  // a B panel of this depth stays in L1
+// What a tile fetches into the cache while it computes: `step` bytes further for every kDepth of its depth.
+struct FetchAhead {
+  static constexpr int64_t kDepth = 4;
+  const char* from;
+  int64_t step;
+  // A tile of few rows is done with its panels sooner, so it has more to fetch each time.
+  template <int kTileRows>
+  void fetch() {
+    __builtin_prefetch(from, 0, 3);
+    if constexpr (kTileRows <= 3)
+      for (int64_t i = 64; i < step; i += 64) __builtin_prefetch(from + i, 0, 3);
+    else
+      __builtin_prefetch(from + step / 2, 0, 3);
+    from += step;
+  }
+};
+
+inline constexpr int64_t kDepthBlock = 384;  // a B panel of this depth stays in L1
 inline constexpr int64_t kRowBlock = 144;    // an A block of this many rows stays in L2
 inline constexpr int64_t kPanelBlock = 96;   // panels of B packed at a time
 
 // C tile of `rows` rows and up to `panels` panels at (row, panel); the last panel may be partly outside of C.
 template <class Kernel, class BElement>
 void tile_at(const Product& p, const typename Kernel::AElement* a, int64_t rows, const BElement* b,
-             int64_t b_panel_stride, int64_t row, int64_t panel, int64_t panels, int64_t depth, bool add) {
+             int64_t b_panel_stride, int64_t row, int64_t panel, int64_t panels, int64_t depth, bool add,
+             FetchAhead ahead) {
   const int64_t column = panel * Kernel::kPanel;
   const int64_t width = std::min(p.n - column, panels * Kernel::kPanel);
   float* c = p.c + row * p.n + column;
   if (width == panels * Kernel::kPanel) {
-    Kernel::tile(rows, panels, a, b, b_panel_stride, depth, c, p.n, add);
+    Kernel::tile(rows, panels, a, b, b_panel_stride, depth, c, p.n, add, ahead);
     return;
   }
   alignas(64) float edge[Kernel::kRows * Kernel::kPanel * 4];
   const int64_t stride = panels * Kernel::kPanel;
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t j = 0; j < stride; ++j) edge[r * stride + j] = j < width && add ? c[r * p.n + j] : 0.0f;
-  Kernel::tile(rows, panels, a, b, b_panel_stride, depth, edge, stride, add);
+  Kernel::tile(rows, panels, a, b, b_panel_stride, depth, edge, stride, add, ahead);
   for (int64_t r = 0; r < rows; ++r) std::copy_n(edge + r * stride, width, c + r * p.n);
+}
+
+// One block of A against panels [panel, panel + panels) of one depth block.
+template <class Kernel, class BElement>
+void tiles_down(const Product& p, const typename Kernel::AElement* a, int64_t row0, int64_t row1,
+                int64_t height, const BElement* b, int64_t b_panel_stride, int64_t panel, int64_t panels,
+                int64_t depth, bool add, FetchAhead ahead) {
+  for (int64_t row = row0; row < row1; row += height) {
+    const int64_t rows = std::min(height, row1 - row);
+    if (row + height < row1)  // the C of the next tile, on its way while this one is computed
+      for (int64_t r = 0; r < std::min(height, row1 - row - height); ++r)
+        __builtin_prefetch(p.c + (row + height + r) * p.n + panel * Kernel::kPanel, 1, 3);
+    tile_at<Kernel>(p, a + (row - row0) * depth, rows, b, b_panel_stride, row, panel, panels, depth, add,
+                    ahead);
+    ahead.from += ahead.step * (depth / FetchAhead::kDepth);
+  }
 }
 
 // Rows [row_begin, row_end) and panels [panel_begin, panel_end) of C, by one thread.
@@ -54,27 +92,35 @@ template <class Kernel, class BElement>
 void product_part(const Product& p, int64_t row_begin, int64_t row_end, int64_t panel_begin,
                   int64_t panel_end) {
   using AElement = typename Kernel::AElement;
-  constexpr int64_t kUnit = Kernel::kUnit;
+  constexpr int64_t kUnit = Kernel::kUnit, kPanel = Kernel::kPanel;
   const bool is_packed = p.panels != nullptr;
-  const int64_t padded_depth = (kDepthBlock + kUnit - 1) / kUnit * kUnit;
+  const int64_t all_panels = (p.n + kPanel - 1) / kPanel;
+  const int64_t num_rows = row_end - row_begin;
   // Few rows: the chains of one panel cannot hide the latency of an fma, so several panels go side by side.
-  const int64_t side_by_side = row_end - row_begin == 1 ? 4 : row_end - row_begin <= 3 ? 2 : 1;
+  const int64_t side_by_side = num_rows == 1 ? 4 : num_rows <= 3 ? 2 : 1;
+  const bool widens = Kernel::kWidens && sizeof(BElement) == 2 && num_rows > 2 * Kernel::kRows;
   const int64_t scratch_panels = is_packed ? 0 : std::min(kPanelBlock, panel_end - panel_begin);
-  const size_t a_bytes = (kRowBlock * padded_depth * sizeof(AElement) + 63) / 64 * 64;
-  std::byte* scratch =
-      block_scratch<std::byte>(a_bytes + scratch_panels * Kernel::kPanel * padded_depth * sizeof(BElement));
+  const size_t a_bytes = ((kRowBlock * kDepthBlock + Kernel::kPackSlack) * sizeof(AElement) + 63) / 64 * 64;
+  const size_t b_bytes = static_cast<size_t>(scratch_panels * kPanel * kDepthBlock) * sizeof(BElement);
+  std::byte* scratch = block_scratch<std::byte>(a_bytes + b_bytes + kPanel * kDepthBlock * sizeof(float));
   AElement* a_block = reinterpret_cast<AElement*>(scratch);
   BElement* b_block = reinterpret_cast<BElement*>(scratch + a_bytes);
+  [[maybe_unused]] float* wide_panel = reinterpret_cast<float*>(scratch + a_bytes + b_bytes);
 
   for (int64_t panel0 = panel_begin; panel0 < panel_end; panel0 += kPanelBlock) {
     const int64_t panel1 = std::min(panel_end, panel0 + kPanelBlock);
     for (int64_t depth0 = 0; depth0 < p.k; depth0 += kDepthBlock) {
       const int64_t depth = std::min(kDepthBlock, p.k - depth0);
       const int64_t unit_depth = (depth + kUnit - 1) / kUnit * kUnit;
+      const int64_t panel_size = kPanel * unit_depth;
       const bool add = p.add || depth0 > 0;
-      if (!is_packed)
+      const BElement* b_panels = b_block;  // of panel0 and the ones behind it
+      if (is_packed)
+        b_panels =
+            reinterpret_cast<const BElement*>(p.panels) + depth0 * all_panels * kPanel + panel0 * panel_size;
+      else
         for (int64_t panel = panel0; panel < panel1; ++panel)
-          Kernel::pack_b(b_block + (panel - panel0) * Kernel::kPanel * unit_depth, p, panel, depth0, depth);
+          Kernel::pack_b(b_block + (panel - panel0) * panel_size, p, panel, depth0, depth);
       for (int64_t row0 = row_begin; row0 < row_end; row0 += kRowBlock) {
         const int64_t row1 = std::min(row_end, row0 + kRowBlock);
         // Tiles of equal height: eight rows are 4 + 4, not 6 + 2, where the second tile would read B for
@@ -86,22 +132,40 @@ void product_part(const Product& p, int64_t row_begin, int64_t row_end, int64_t 
                          depth);
         for (int64_t panel = panel0; panel < panel1; panel += side_by_side) {
           const int64_t panels = std::min(side_by_side, panel1 - panel);
-          const BElement* b;
-          int64_t stride;
-          if (is_packed) {
-            b = reinterpret_cast<const BElement*>(p.panels + panel * p.panel_bytes) + depth0 * Kernel::kPanel;
-            stride = p.panel_bytes / static_cast<int64_t>(sizeof(BElement));
-          } else {
-            b = b_block + (panel - panel0) * Kernel::kPanel * unit_depth;
-            stride = Kernel::kPanel * unit_depth;
+          const BElement* b = b_panels + (panel - panel0) * panel_size;
+          // While these panels are used the next ones are fetched, evenly over the arithmetic.
+          const int64_t next_bytes = panels * panel_size * static_cast<int64_t>(sizeof(BElement));
+          const FetchAhead ahead{
+              reinterpret_cast<const char*>(b + panels * panel_size),
+              next_bytes / std::max<int64_t>(1, tiles * (unit_depth / FetchAhead::kDepth))};
+          if constexpr (Kernel::kWidens && sizeof(BElement) == 2) {
+            if (widens) {
+              Kernel::widen(wide_panel, b, panel_size);
+              tiles_down<Kernel>(p, a_block, row0, row1, height, wide_panel, panel_size, panel, panels,
+                                 unit_depth, add, ahead);
+              continue;
+            }
           }
-          for (int64_t row = row0; row < row1; row += height)
-            tile_at<Kernel>(p, a_block + (row - row0) * unit_depth, std::min(height, row1 - row), b, stride,
-                            row, panel, panels, unit_depth, add);
+          tiles_down<Kernel>(p, a_block, row0, row1, height, b, panel_size, panel, panels, unit_depth, add,
+                             ahead);
         }
       }
     }
   }
+}
+
+// Every panel of p.b, in the order in which product_part reads them.
+template <class Kernel, class BElement>
+void pack_all(BElement* to, const Product& p) {
+  constexpr int64_t kUnit = Kernel::kUnit, kPanel = Kernel::kPanel;
+  const int64_t panels = (p.n + kPanel - 1) / kPanel;
+#pragma omp parallel for schedule(static)
+  for (int64_t panel = 0; panel < panels; ++panel)
+    for (int64_t depth0 = 0; depth0 < p.k; depth0 += kDepthBlock) {
+      const int64_t depth = std::min(kDepthBlock, p.k - depth0);
+      const int64_t panel_size = (depth + kUnit - 1) / kUnit * kUnit * kPanel;
+      Kernel::pack_b(to + depth0 * panels * kPanel + panel * panel_size, p, panel, depth0, depth);
+    }
 }
 
 template <class Kernel, class BElement>

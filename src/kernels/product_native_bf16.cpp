@@ -25,6 +25,8 @@ struct NativeKernel {
   static constexpr int64_t kRows = 12;
   static constexpr int64_t kPanel = 32;
   static constexpr int64_t kUnit = 2;
+  static constexpr int64_t kPackSlack = 0;
+  static constexpr bool kWidens = false;
 
   static void pack_a(Bf16* to, const Product& p, int64_t row, int64_t rows, int64_t depth0, int64_t depth) {
     const float* from = p.a + row * p.a_row_stride + depth0 * p.a_column_stride;
@@ -54,7 +56,7 @@ struct NativeKernel {
 
   template <int kTileRows, int kTilePanels>
   static void fixed_tile(const Bf16* a, const Bf16* b, int64_t b_panel_stride, int64_t depth, float* c,
-                         int64_t c_stride, bool add) {
+                         int64_t c_stride, bool add, FetchAhead ahead) {
     constexpr int kVectors = 2 * kTilePanels;
     __m512 sum[kTileRows][kVectors];
 #pragma GCC unroll 16
@@ -63,6 +65,7 @@ struct NativeKernel {
       for (int v = 0; v < kVectors; ++v)
         sum[r][v] = add ? _mm512_loadu_ps(c + r * c_stride + v * 16) : _mm512_setzero_ps();
     for (int64_t k = 0; k < depth; k += 2) {
+      if (k % FetchAhead::kDepth == 0) ahead.fetch<kTileRows>();
       __m512bh column[kVectors];
 #pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v)
@@ -84,23 +87,23 @@ struct NativeKernel {
 
   template <int kTileRows>
   static void tile_of_rows(int64_t rows, int64_t panels, const Bf16* a, const Bf16* b, int64_t b_panel_stride,
-                           int64_t depth, float* c, int64_t c_stride, bool add) {
+                           int64_t depth, float* c, int64_t c_stride, bool add, FetchAhead ahead) {
     if (rows != kTileRows) {
       if constexpr (kTileRows > 1)
-        tile_of_rows<kTileRows - 1>(rows, panels, a, b, b_panel_stride, depth, c, c_stride, add);
+        tile_of_rows<kTileRows - 1>(rows, panels, a, b, b_panel_stride, depth, c, c_stride, add, ahead);
       return;
     }
     if constexpr (kTileRows == 1) {
-      if (panels == 4) return fixed_tile<1, 4>(a, b, b_panel_stride, depth, c, c_stride, add);
+      if (panels == 4) return fixed_tile<1, 4>(a, b, b_panel_stride, depth, c, c_stride, add, ahead);
     }
     for (int64_t i = 0; i < panels; ++i)
       fixed_tile<kTileRows, 1>(a, b + i * b_panel_stride, b_panel_stride, depth, c + i * kPanel, c_stride,
-                               add);
+                               add, ahead);
   }
 
   static void tile(int64_t rows, int64_t panels, const Bf16* a, const Bf16* b, int64_t b_panel_stride,
-                   int64_t depth, float* c, int64_t c_stride, bool add) {
-    tile_of_rows<kRows>(rows, panels, a, b, b_panel_stride, depth, c, c_stride, add);
+                   int64_t depth, float* c, int64_t c_stride, bool add, FetchAhead ahead) {
+    tile_of_rows<kRows>(rows, panels, a, b, b_panel_stride, depth, c, c_stride, add, ahead);
   }
 };
 
@@ -111,12 +114,7 @@ void native_bf16_product(const Product& product) {
 }
 
 void native_bf16_pack(std::byte* to, const Product& product) {
-  using native::NativeKernel;
-  const int64_t panels = (product.n + NativeKernel::kPanel - 1) / NativeKernel::kPanel;
-  const int64_t elements = (product.k + 1) / 2 * 2 * NativeKernel::kPanel;
-#pragma omp parallel for schedule(static)
-  for (int64_t panel = 0; panel < panels; ++panel)
-    NativeKernel::pack_b(reinterpret_cast<Bf16*>(to) + panel * elements, product, panel, 0, product.k);
+  native::pack_all<native::NativeKernel>(reinterpret_cast<Bf16*>(to), product);
 }
 
 }  // namespace ropd::kernels

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/product_portable.cpp"
@@ -36,11 +37,73 @@ inline float round_bf16(float value) {
 inline void put(float* to, float value) { *to = value; }
 inline void put(Bf16* to, float value) { *to = static_cast<Bf16>(std::bit_cast<uint32_t>(value) >> 16); }
 
-inline auto load_b(const float* p) { return hn::LoadU(Lanes(), p); }
-inline auto load_b(const Bf16* p) {
-  const hn::Rebind<uint16_t, Lanes> half;
-  const hn::Rebind<uint32_t, Lanes> whole;
-  return hn::BitCast(Lanes(), hn::ShiftLeft<16>(hn::PromoteTo(whole, hn::LoadU(half, p))));
+template <class Tag>
+HWY_INLINE auto load_wide(Tag tag, const float* p) {
+  return hn::LoadU(tag, p);
+}
+template <class Tag>
+HWY_INLINE auto load_wide(Tag tag, const Bf16* p) {
+  const hn::Rebind<uint16_t, Tag> half;
+  const hn::Rebind<uint32_t, Tag> whole;
+  return hn::BitCast(tag, hn::ShiftLeft<16>(hn::PromoteTo(whole, hn::LoadU(half, p))));
+}
+template <class BElement>
+HWY_INLINE auto load_b(const BElement* p) {
+  return load_wide(Lanes(), p);
+}
+
+// Packing turns rows into columns. It does so by squares that are transposed in registers.
+using SquareTag = hn::CappedTag<float, 8>;
+using SquareRow = hn::Vec<SquareTag>;
+constexpr int64_t kSquare = kLanes < 8 ? kLanes : 8;
+
+HWY_INLINE SquareRow rounded_bf16(SquareRow row) {
+  const hn::RebindToUnsigned<SquareTag> whole;
+  const auto bits = hn::BitCast(whole, row);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(whole, 1));
+  const auto rounded = hn::Add(hn::Add(bits, hn::Set(whole, 0x7fff)), odd);
+  const auto quiet = hn::Or(bits, hn::Set(whole, 0x400000));
+  const auto chosen = hn::IfThenElse(
+      hn::MaskFromVec(hn::BitCast(whole, hn::VecFromMask(SquareTag(), hn::Ne(row, row)))), quiet, rounded);
+  return hn::BitCast(SquareTag(), hn::And(chosen, hn::Set(whole, 0xffff0000u)));
+}
+
+HWY_INLINE void store_square_row(float* to, SquareRow row) { hn::StoreU(row, SquareTag(), to); }
+HWY_INLINE void store_square_row(Bf16* to, SquareRow row) {
+  const hn::Rebind<uint16_t, SquareTag> half;
+  const hn::RebindToUnsigned<SquareTag> whole;
+  hn::StoreU(hn::TruncateTo(half, hn::ShiftRight<16>(hn::BitCast(whole, row))), half, to);
+}
+
+HWY_INLINE void transpose(SquareRow (&rows)[kSquare]) {
+#if HWY_TARGET != HWY_SCALAR
+  const SquareTag tag;
+  const hn::RepartitionToWide<SquareTag> pairs;
+  SquareRow half[kSquare];
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < kSquare; i += 2) {
+    half[i] = hn::InterleaveLower(tag, rows[i], rows[i + 1]);
+    half[i + 1] = hn::InterleaveUpper(tag, rows[i], rows[i + 1]);
+  }
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < kSquare; i += 4)
+#pragma GCC unroll 2
+    for (int64_t j = 0; j < 2; ++j) {
+      const auto upper = hn::BitCast(pairs, half[i + j]), lower = hn::BitCast(pairs, half[i + 2 + j]);
+      rows[i + 2 * j] = hn::BitCast(tag, hn::InterleaveLower(pairs, upper, lower));
+      rows[i + 2 * j + 1] = hn::BitCast(tag, hn::InterleaveUpper(pairs, upper, lower));
+    }
+  if constexpr (kSquare == 8) {
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < 4; ++i) {
+      const SquareRow left = rows[i], right = rows[i + 4];
+      rows[i] = hn::ConcatLowerLower(tag, right, left);
+      rows[i + 4] = hn::ConcatUpperUpper(tag, right, left);
+    }
+  }
+#else
+  (void)rows;  // one value
+#endif
 }
 
 struct PortableKernel {
@@ -48,19 +111,46 @@ struct PortableKernel {
   static constexpr int64_t kRows = kLanes == 16 ? 12 : 6;  // accumulators: kRows x 2 of 32 or 16 registers
   static constexpr int64_t kPanel = 2 * kLanes;
   static constexpr int64_t kUnit = 1;
+  static constexpr int64_t kPackSlack = kSquare;  // elements that pack_a may write behind its block
 
   static void pack_a(float* to, const Product& p, int64_t row, int64_t rows, int64_t depth0, int64_t depth) {
     const float* from = p.a + row * p.a_row_stride + depth0 * p.a_column_stride;
     if (p.a_row_stride == 1) {
-      for (int64_t k = 0; k < depth; ++k)
-        for (int64_t r = 0; r < rows; ++r) to[k * rows + r] = from[k * p.a_column_stride + r];
-    } else {
-      for (int64_t r = 0; r < rows; ++r)
+      if (rows == kRows)
         for (int64_t k = 0; k < depth; ++k)
-          to[k * rows + r] = from[r * p.a_row_stride + k * p.a_column_stride];
+          std::memcpy(to + k * kRows, from + k * p.a_column_stride, kRows * sizeof(float));
+      else
+        for (int64_t k = 0; k < depth; ++k)
+          for (int64_t r = 0; r < rows; ++r) to[k * rows + r] = from[k * p.a_column_stride + r];
+      if (p.round_to_bf16)
+        for (int64_t i = 0; i < rows * depth; ++i) to[i] = round_bf16(to[i]);
+      return;
     }
-    if (p.round_to_bf16)
-      for (int64_t i = 0; i < rows * depth; ++i) to[i] = round_bf16(to[i]);
+    constexpr int64_t kGroups = (kRows + kSquare - 1) / kSquare;
+    const int64_t groups = (rows + kSquare - 1) / kSquare;
+    int64_t k = 0;
+    for (; k + kSquare <= depth; k += kSquare) {
+      SquareRow square[kGroups][kSquare];
+      for (int64_t g = 0; g < groups; ++g) {
+#pragma GCC unroll 8
+        for (int64_t i = 0; i < kSquare; ++i) {  // rows behind the last one are filled with it
+          const int64_t r = std::min(g * kSquare + i, rows - 1);
+          square[g][i] = hn::LoadU(SquareTag(), from + r * p.a_row_stride + k);
+          if (p.round_to_bf16) square[g][i] = rounded_bf16(square[g][i]);
+        }
+        transpose(square[g]);
+      }
+      // In order of k: what a store writes too much, the next one overwrites.
+#pragma GCC unroll 8
+      for (int64_t i = 0; i < kSquare; ++i)
+        for (int64_t g = 0; g < groups; ++g)
+          hn::StoreU(square[g][i], SquareTag(), to + (k + i) * rows + g * kSquare);
+    }
+    for (; k < depth; ++k)
+      for (int64_t r = 0; r < rows; ++r) {
+        const float value = from[r * p.a_row_stride + k];
+        to[k * rows + r] = p.round_to_bf16 ? round_bf16(value) : value;
+      }
   }
 
   template <class Stored, class BElement, class Convert>
@@ -74,18 +164,29 @@ struct PortableKernel {
       return;
     }
     int64_t k = 0;
-    if (columns == kPanel && p.b_row_stride == 1)
-      // The transposing copy of W: four depths at a time keep four cache lines of the panel open for every
-      // row of W.
-      for (; k + 4 <= depth; k += 4)
-        for (int64_t j = 0; j < kPanel; ++j)
-          for (int64_t i = 0; i < 4; ++i)
-            put(to + (k + i) * kPanel + j, convert(from[j * p.b_column_stride + k + i]));
+    if (columns == kPanel && p.b_row_stride == 1 && p.b_dtype != DType::f16)
+      for (; k + kSquare <= depth; k += kSquare)
+        for (int64_t j = 0; j < kPanel; j += kSquare)
+          copy_square(to + k * kPanel + j, from + j * p.b_column_stride + k, p);
     for (; k < depth; ++k) {
       for (int64_t j = 0; j < columns; ++j)
         put(to + k * kPanel + j, convert(from[k * p.b_row_stride + j * p.b_column_stride]));
       for (int64_t j = columns; j < kPanel; ++j) put(to + k * kPanel + j, 0.0f);
     }
+  }
+
+  // kSquare rows of a stored matrix become kSquare columns of a panel.
+  template <class Stored, class BElement>
+  static HWY_INLINE void copy_square(BElement* to, const Stored* from, const Product& p) {
+    SquareRow square[kSquare];
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < kSquare; ++i) {
+      square[i] = load_wide(SquareTag(), from + i * p.b_column_stride);
+      if (sizeof(Stored) == 4 && p.round_to_bf16) square[i] = rounded_bf16(square[i]);
+    }
+    transpose(square);
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < kSquare; ++i) store_square_row(to + i * kPanel, square[i]);
   }
 
   template <class BElement>
@@ -106,9 +207,14 @@ struct PortableKernel {
       copy(float{}, [](float v) HWY_ATTR { return v; });
   }
 
+  static constexpr bool kWidens = true;
+  static void widen(float* to, const Bf16* from, int64_t count) {
+    for (int64_t i = 0; i < count; i += kLanes) hn::StoreU(load_b(from + i), Lanes(), to + i);
+  }
+
   template <int kTileRows, int kTilePanels, class BElement>
   static void fixed_tile(const float* HWY_RESTRICT a, const BElement* HWY_RESTRICT b, int64_t b_panel_stride,
-                         int64_t depth, float* HWY_RESTRICT c, int64_t c_stride, bool add) {
+                         int64_t depth, float* HWY_RESTRICT c, int64_t c_stride, bool add, FetchAhead ahead) {
     const Lanes lanes;
     constexpr int kVectors = 2 * kTilePanels;
     hn::Vec<Lanes> sum[kTileRows][kVectors];
@@ -117,55 +223,58 @@ struct PortableKernel {
 #pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v)
         sum[r][v] = add ? hn::LoadU(lanes, c + r * c_stride + v * kLanes) : hn::Zero(lanes);
-    for (int64_t k = 0; k < depth; ++k) {
+    const auto add_products = [&]() HWY_ATTR {
       hn::Vec<Lanes> column[kVectors];
 #pragma GCC unroll 16
-      for (int v = 0; v < kVectors; ++v)
-        column[v] = load_b(b + (v / 2) * b_panel_stride + k * kPanel + (v % 2) * kLanes);
+      for (int v = 0; v < kVectors; ++v) column[v] = load_b(b + (v / 2) * b_panel_stride + (v % 2) * kLanes);
 #pragma GCC unroll 16
       for (int r = 0; r < kTileRows; ++r) {
-        const auto row = hn::Set(lanes, a[k * kTileRows + r]);
+        const auto row = hn::Set(lanes, a[r]);
 #pragma GCC unroll 16
         for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(row, column[v], sum[r][v]);
       }
+      a += kTileRows;
+      b += kPanel;
+    };
+    int64_t k = depth;
+    for (; k >= FetchAhead::kDepth; k -= FetchAhead::kDepth) {
+      ahead.fetch<kTileRows>();
+#pragma GCC unroll 1  // unrolled, the sums no longer stay in their registers
+      for (int64_t i = 0; i < FetchAhead::kDepth; ++i) add_products();
     }
+    for (; k > 0; --k) add_products();
 #pragma GCC unroll 16
     for (int r = 0; r < kTileRows; ++r)
 #pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[r][v], lanes, c + r * c_stride + v * kLanes);
   }
 
-  template <int kTileRows, class BElement>
-  static void tile_of_rows(int64_t rows, int64_t panels, const float* a, const BElement* b,
-                           int64_t b_panel_stride, int64_t depth, float* c, int64_t c_stride, bool add) {
-    if (rows != kTileRows) {
-      if constexpr (kTileRows > 1)
-        tile_of_rows<kTileRows - 1>(rows, panels, a, b, b_panel_stride, depth, c, c_stride, add);
-      return;
-    }
-    if constexpr (kTileRows == 1) {
-      if (panels == 4) return fixed_tile<1, 4>(a, b, b_panel_stride, depth, c, c_stride, add);
-    }
-    if constexpr (kTileRows <= 3) {
-      if (panels >= 2) {
-        fixed_tile<kTileRows, 2>(a, b, b_panel_stride, depth, c, c_stride, add);
-        if (panels == 3)
-          fixed_tile<kTileRows, 1>(a, b + 2 * b_panel_stride, b_panel_stride, depth, c + 2 * kPanel, c_stride,
-                                   add);
-        return;
-      }
-    }
-    fixed_tile<kTileRows, 1>(a, b, b_panel_stride, depth, c, c_stride, add);
+  template <class BElement>
+  using Tile = void (*)(const float*, const BElement*, int64_t, int64_t, float*, int64_t, bool, FetchAhead);
+
+  // Up to three rows go with two panels and one row with four; more rows would not leave registers for it.
+  template <class BElement, int... kRow>
+  static void tile_of_rows(std::integer_sequence<int, kRow...>, int64_t rows, int64_t panels, const float* a,
+                           const BElement* b, int64_t b_panel_stride, int64_t depth, float* c,
+                           int64_t c_stride, bool add, FetchAhead ahead) {
+    static constexpr Tile<BElement> one[] = {fixed_tile<kRow + 1, 1, BElement>...};
+    static constexpr Tile<BElement> two[] = {fixed_tile<1, 2, BElement>, fixed_tile<2, 2, BElement>,
+                                             fixed_tile<3, 2, BElement>};
+    if (rows == 1 && panels == 4)
+      return fixed_tile<1, 4>(a, b, b_panel_stride, depth, c, c_stride, add, ahead);
+    int64_t i = 0;
+    if (rows <= 3)
+      for (; i + 2 <= panels; i += 2)
+        two[rows - 1](a, b + i * b_panel_stride, b_panel_stride, depth, c + i * kPanel, c_stride, add, ahead);
+    for (; i < panels; ++i)
+      one[rows - 1](a, b + i * b_panel_stride, b_panel_stride, depth, c + i * kPanel, c_stride, add, ahead);
   }
 
   template <class BElement>
   static void tile(int64_t rows, int64_t panels, const float* a, const BElement* b, int64_t b_panel_stride,
-                   int64_t depth, float* c, int64_t c_stride, bool add) {
-    if (rows <= 3 || panels == 1)
-      return tile_of_rows<kRows>(rows, panels, a, b, b_panel_stride, depth, c, c_stride, add);
-    for (int64_t i = 0; i < panels; ++i)  // the last rows of a block, when earlier tiles of it were full
-      tile_of_rows<kRows>(rows, 1, a, b + i * b_panel_stride, b_panel_stride, depth, c + i * kPanel, c_stride,
-                          add);
+                   int64_t depth, float* c, int64_t c_stride, bool add, FetchAhead ahead) {
+    tile_of_rows<BElement>(std::make_integer_sequence<int, kRows>(), rows, panels, a, b, b_panel_stride,
+                           depth, c, c_stride, add, ahead);
   }
 };
 
@@ -178,19 +287,11 @@ void run_product(const Product& product) {
     product_threads<PortableKernel, float>(product);
 }
 
-template <class BElement>
-void pack_all(BElement* to, const Product& product) {
-  const int64_t panels = (product.n + PortableKernel::kPanel - 1) / PortableKernel::kPanel;
-#pragma omp parallel for schedule(static)
-  for (int64_t panel = 0; panel < panels; ++panel)
-    PortableKernel::pack_b(to + panel * product.k * PortableKernel::kPanel, product, panel, 0, product.k);
-}
-
 void pack_panels(std::byte* to, const Product& product) {
   if (product.round_to_bf16)
-    pack_all(reinterpret_cast<Bf16*>(to), product);
+    pack_all<PortableKernel>(reinterpret_cast<Bf16*>(to), product);
   else
-    pack_all(reinterpret_cast<float*>(to), product);
+    pack_all<PortableKernel>(reinterpret_cast<float*>(to), product);
 }
 
 }  // namespace ropd::kernels::HWY_NAMESPACE
