@@ -131,7 +131,7 @@ void attend(const ForwardTask& task, float* scratch) {
   std::fill_n(maxima, rows, -std::numeric_limits<float>::infinity());
 
   // Widening a bf16 block pays when many rows use it.
-  const bool is_staged = cache.value_stride % kLanes != 0 || (sizeof(Element) == 2 && rows > 8);
+  const bool is_staged = cache.value_stride % kWidth != 0 || (sizeof(Element) == 2 && rows > 8);
   // A decoding step is bound by memory, and blocks of scattered pages are too short for the processor to
   // guess what comes next.
   const bool is_read_once = !is_staged && rows <= 16;
@@ -169,10 +169,11 @@ void attend(const ForwardTask& task, float* scratch) {
     if (is_staged)
       product(live_outputs, padded, weights, scratch + at.values, padded, live, padded, keys, true);
     else if (is_fetching)
-      product(live_outputs, padded, weights, block_values, cache.value_stride, live, padded, keys, true,
-              next_block);
+      product(live_outputs, padded, weights, block_values, cache.value_stride, live, cache.value_stride, keys,
+              true, next_block);
     else
-      product(live_outputs, padded, weights, block_values, cache.value_stride, live, padded, keys, true);
+      product(live_outputs, padded, weights, block_values, cache.value_stride, live, cache.value_stride, keys,
+              true);
   }
 
   for (int64_t m = 0; m < rows; ++m) {

@@ -1,5 +1,5 @@
 // The small products inside attention, on register tiles:
-//   C[m, n] (+)= sum_l A(m, l) B[l, n],   n in multiples of 16, A with any strides, B in f32 or bf16
+//   C[m, n] (+)= sum_l A(m, l) B[l, n],   n in whole vectors, A with any strides, B in f32 or bf16
 // Every element is one chain of fused multiply-adds in order of l, so the tiling never shows in a result.
 // Included once per instruction set, after foreach_target.h (see lanes.h).
 #if defined(ROPD_KERNELS_TILE_PRODUCT_H) == defined(HWY_TARGET_TOGGLE)
@@ -89,7 +89,7 @@ void product_columns(float* c, int64_t c_stride, StridedRows a, const Element* b
   }
 }
 
-// columns is a multiple of 16.
+// columns is a multiple of kWidth.
 template <class Element, class Fetch = NoFetch>
 void product(float* c, int64_t c_stride, const StridedRows& a, const Element* b, int64_t b_stride,
              int64_t rows, int64_t columns, int64_t depth, bool add, Fetch fetch = {}) {
@@ -108,8 +108,10 @@ void product(float* c, int64_t c_stride, const StridedRows& a, const Element* b,
   if (kManyRegisters || rows <= kFew)
     for (; n + 2 * kLanes <= columns; n += 2 * kLanes)
       product_columns<kWideRows, 2 * kParts>(c + n, c_stride, a, b + n, b_stride, rows, depth, add, fetch);
-  for (; n < columns; n += kLanes)
+  for (; n + kLanes <= columns; n += kLanes)
     product_columns<kRows, kParts>(c + n, c_stride, a, b + n, b_stride, rows, depth, add, fetch);
+  for (int part = 1; part < kParts && n < columns; ++part, n += kWidth)
+    product_columns<kRows, 1>(c + n, c_stride, a, b + n, b_stride, rows, depth, add, fetch);
 }
 
 }  // namespace ropd::kernels::HWY_NAMESPACE
