@@ -56,9 +56,9 @@ void expect_product(const std::vector<float>& got, const std::vector<float>& wan
 struct Shape {
   int64_t m, n, k;
 };
-const Shape kShapes[] = {{1, 1, 1},     {1, 7, 3},     {2, 33, 17},   {3, 70, 300},
-                         {4, 16, 256},  {5, 100, 257}, {6, 64, 64},   {7, 129, 31},
-                         {13, 200, 96}, {150, 48, 96}, {31, 26, 513}, {1, 513, 700}};
+const Shape kShapes[] = {{20, 50, 1000}, {150, 40, 800}, {1, 1, 1},     {1, 7, 3},    {2, 33, 17},
+                         {3, 70, 300},   {4, 16, 256},   {5, 100, 257}, {6, 64, 64},  {7, 129, 31},
+                         {13, 200, 96},  {150, 48, 96},  {31, 26, 513}, {1, 513, 700}};
 
 TEST(Matmul, EqualsItsNaiveLoopBitForBit) {
   for (const auto precision : {Precision::f32, Precision::bf16})

@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <vector>
+
+#include "kernels/instruction_sets.h"
+#include "kernels/matmul.h"
+
 namespace ropd::kernels {
 namespace {
 
@@ -23,6 +29,50 @@ TEST(PortableProduct, PanelsAreTwoVectorsWide) {
   const auto layout = portable_layout();
   EXPECT_TRUE(layout.columns == 8 || layout.columns == 16 || layout.columns == 32) << layout.columns;
   EXPECT_EQ(layout.depth_unit, 1);
+}
+
+// Restores the choice of instruction set, which belongs to the process.
+class ChosenTarget {
+ public:
+  explicit ChosenTarget(int64_t target) { hwy::GetChosenTarget().Update(target); }
+  ~ChosenTarget() { hwy::GetChosenTarget().Update(hwy::SupportedTargets()); }
+};
+
+std::vector<float> numbers(int64_t count, int64_t seed) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i)
+    values[static_cast<size_t>(i)] = static_cast<float>((i * 7919 + seed * 104729) % 2003 - 1001) / 1001;
+  return values;
+}
+
+// The kernel that this machine chooses is compared bit by bit in matmul_test.cpp. The others run here too,
+// where the machine can: to the accuracy of f32, because without fused multiply-adds the roundings differ.
+TEST(PortableProduct, EveryInstructionSetMultipliesAndIgnoresTheBatch) {
+  int tried = 0;
+  for (const int64_t target : {HWY_SCALAR, HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
+    if (target != HWY_SCALAR && (hwy::SupportedTargets() & target) == 0) continue;
+    const ChosenTarget chosen(target);
+    ++tried;
+    for (const int64_t m : {1, 2, 7, 13, 150})
+      for (const auto& [n, k] : {std::pair<int64_t, int64_t>{37, 19}, {64, 401}}) {
+        const auto x = numbers(m * k, 1), w = numbers(n * k, 2);
+        const WeightView weight{w.data(), DType::f32, n, k};
+        std::vector<float> y(static_cast<size_t>(m * n)), packed = y, one(static_cast<size_t>(n));
+        matmul(y, x, weight, Precision::f32);
+        matmul(packed, x, PackedWeight::pack(weight, Precision::f32));
+        EXPECT_EQ(y, packed);
+        matmul(one, std::span(x).last(static_cast<size_t>(k)), weight, Precision::f32);
+        EXPECT_TRUE(std::equal(one.begin(), one.end(), y.end() - n)) << hwy::TargetName(target);
+        for (int64_t i = 0; i < m * n; ++i) {
+          double expected = 0;
+          for (int64_t l = 0; l < k; ++l)
+            expected += static_cast<double>(x[static_cast<size_t>(i / n * k + l)]) *
+                        w[static_cast<size_t>(i % n * k + l)];
+          ASSERT_NEAR(y[static_cast<size_t>(i)], expected, 1e-4) << hwy::TargetName(target);
+        }
+      }
+  }
+  EXPECT_GE(tried, 2);
 }
 
 }  // namespace

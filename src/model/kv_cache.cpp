@@ -34,6 +34,7 @@ KvCache::KvCache(const ModelConfig& config, Precision precision, int64_t num_pag
   if (memory == MAP_FAILED)
     fail("key/value cache: cannot reserve ", total_bytes_, " bytes for ", num_pages, " pages of ",
          page_tokens, " tokens: ", std::strerror(errno), " (lower rollout.memory_gb)");
+  madvise(memory, total_bytes_, MADV_HUGEPAGE);  // advice: fewer address translations behind long contexts
   data_ = static_cast<std::byte*>(memory);
   references_.assign(static_cast<size_t>(num_pages), 0);
   for (int64_t page = num_pages; page-- > 0;) free_.push_back(static_cast<int32_t>(page));
