@@ -23,7 +23,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 #include "kernels/product_blocks.h"
 
 using Lanes = hn::ScalableTag<float>;
-constexpr int64_t kLanes = HWY_MAX_BYTES / 4;
+constexpr int64_t kLanes = hn::MaxLanes(Lanes());
 
 // Branch-free so that packing loops vectorise. NaN keeps its upper bits, made quiet.
 inline float round_bf16(float value) {
