@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -63,8 +64,9 @@ struct Row {
 
 class Bench {
  public:
-  Bench(std::string shape, bool is_long)
-      : name_(std::move(shape)), config_(shape_named(name_)), is_long_(is_long) {
+  // works: kinds of work to measure, empty = all.
+  Bench(std::string shape, bool is_long, std::vector<std::string> works)
+      : name_(std::move(shape)), config_(shape_named(name_)), is_long_(is_long), works_(std::move(works)) {
     const double width = static_cast<double>(config_.hidden_size);
     block_parameters_ =
         static_cast<double>(config_.num_layers) *
@@ -75,29 +77,43 @@ class Bench {
 
   std::vector<Row> run() {
     limits_ = kernels::measure_limits(0.5);
-    log_info(fmt::format("limits: {:.0f} GFLOP/s f32, {:.0f} GFLOP/s bf16, {:.1f} GB/s reading memory",
-                         limits_.f32_flops / 1e9, limits_.bf16_flops / 1e9, limits_.read_bytes / 1e9));
-    {
+    log_info(fmt::format(
+        "limits: {:.0f} GFLOP/s f32 in registers, {:.0f} in a large product, {:.1f} GB/s reading memory",
+        limits_.f32_flops / 1e9, limits_.product_flops / 1e9, limits_.read_bytes / 1e9));
+    if (measures("decode") || measures("score")) {
       const auto weights = model::pattern_weights(config_, DType::bf16, 0.02f);
-      decode(weights);
-      score(weights, Precision::bf16);
-      score(weights, Precision::f32);
+      if (measures("decode")) decode(weights);
+      if (measures("score")) score(weights, Precision::bf16);
+      if (measures("score")) score(weights, Precision::f32);
     }
-    train(Precision::f32);
-    train(Precision::bf16);
+    if (measures("train")) {
+      train(Precision::f32, 1024);
+      train(Precision::bf16, 1024);
+      if (is_long_ && !is_tiny()) train(Precision::f32, 16384);
+    }
     return rows_;
   }
 
   const kernels::MachineLimits& limits() const { return limits_; }
 
+  // Share of the speed at which a large product would do the same operations; of the limit where memory is.
+  double to_product(const Row& row) const {
+    const double share = row.tokens_per_second / row.limit;
+    return row.bound == "compute" ? share * limits_.f32_flops / limits_.product_flops : share;
+  }
+
  private:
   const std::string name_;
   const ModelConfig config_;
   const bool is_long_;
+  const std::vector<std::string> works_;
   double block_parameters_ = 0, head_parameters_ = 0;
   kernels::MachineLimits limits_;
   std::vector<Row> rows_;
 
+  bool measures(const char* work) const {
+    return works_.empty() || std::find(works_.begin(), works_.end(), work) != works_.end();
+  }
   bool is_tiny() const { return config_.vocab_size < 1000; }
   double flops(Precision precision) const {
     return precision == Precision::bf16 ? limits_.bf16_flops : limits_.f32_flops;
@@ -112,9 +128,9 @@ class Bench {
   }
 
   // Seconds of the best of three calls: machines are shared, and a limit was measured the same way.
-  static double best_seconds(const std::function<void()>& work) {
+  static double best_seconds(const std::function<void()>& work, int times = 3) {
     double best = INFINITY;
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < times; ++i) {
       const auto begin = std::chrono::steady_clock::now();
       work();
       best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
@@ -200,7 +216,8 @@ class Bench {
         flops(precision) / (2 * (block_parameters_ + head_parameters_)), "compute");
   }
 
-  void train(Precision precision) {
+  // One response of `length` tokens, prompt included; many short ones on the tiny shape.
+  void train(Precision precision, size_t length) {
     const uint64_t bytes = static_cast<uint64_t>(model::parameter_count(config_)) * 8 + (uint64_t{3} << 30);
     if (bytes > rollout::read_memory_info().available_bytes) {
       log_info("train: skipped, needs ", format_bytes(static_cast<double>(bytes)), " of memory");
@@ -213,16 +230,18 @@ class Bench {
           0.02f * (static_cast<float>((i * 2654435761u) >> 8 & 0xffff) / 32768.0f - 1.0f);
     const auto weights = parameters.weights();
     model::Gradients gradients(parameters);
-    const auto batch = is_tiny() ? rollouts(128, 100) : rollouts(1, 1023);
+    const auto batch = is_tiny() ? rollouts(128, 100) : rollouts(1, length - 1);
     std::vector<distill::Supervision> supervision;
     for (const Rollout& rollout : batch) supervision.push_back(constant_supervision(rollout));
     std::vector<distill::TrainingItem> items;
     for (size_t i = 0; i < batch.size(); ++i) items.push_back({&batch[i], &supervision[i], 1e-3f});
     model::TrainingPass pass(weights, precision, size_t{1500} << 20);
     const double seconds = best_seconds(
-        [&] { (void)distill::accumulate_gradient(gradients, pass, weights, items, {}, precision); });
-    const double tokens = is_tiny() ? 12800 : 1023;
-    add(precision == Precision::bf16 ? "train, bf16 products" : "train, f32", tokens, seconds,
+        [&] { (void)distill::accumulate_gradient(gradients, pass, weights, items, {}, precision); },
+        length > 1024 ? 1 : 3);
+    const std::string kind = precision == Precision::bf16 ? "train, bf16 products" : "train, f32";
+    add(is_tiny() ? kind : fmt::format("{}, {} tokens", kind, length),
+        static_cast<double>(is_tiny() ? 12800 : length - 1), seconds,
         flops(precision) / (6 * (block_parameters_ + head_parameters_)), "compute");
   }
 
@@ -252,25 +271,30 @@ void print(const Bench& bench, const std::string& shape, const std::vector<Row>&
                       {"limit", row.limit},
                       {"bound", row.bound},
                       {"ratio", row.tokens_per_second / row.limit},
+                      {"ratio_to_product", bench.to_product(row)},
                       {"peak_memory_bytes", row.peak_memory}});
     std::printf("%s\n", Json{{"shape", shape},
                              {"f32_flops", bench.limits().f32_flops},
                              {"bf16_flops", bench.limits().bf16_flops},
+                             {"product_flops", bench.limits().product_flops},
                              {"read_bytes_per_second", bench.limits().read_bytes},
                              {"rows", list}}
                             .dump(2)
                             .c_str());
     return;
   }
-  std::printf("%s   f32 %.0f GFLOP/s, bf16 %.0f GFLOP/s, memory %.1f GB/s (limits measured in this run)\n\n",
-              shape.c_str(), bench.limits().f32_flops / 1e9, bench.limits().bf16_flops / 1e9,
-              bench.limits().read_bytes / 1e9);
-  std::printf("%-36s %12s %12s  %-8s %7s %12s\n", "work", "tok/s", "limit", "bound by", "ratio",
-              "peak memory");
+  std::printf(
+      "%s   f32 %.0f GFLOP/s, bf16 %.0f GFLOP/s, large f32 product %.0f GFLOP/s, memory %.1f GB/s (measured "
+      "in "
+      "this run)\n\n",
+      shape.c_str(), bench.limits().f32_flops / 1e9, bench.limits().bf16_flops / 1e9,
+      bench.limits().product_flops / 1e9, bench.limits().read_bytes / 1e9);
+  std::printf("%-36s %12s %12s  %-8s %7s %11s %12s\n", "work", "tok/s", "limit", "bound by", "ratio",
+              "of product", "peak memory");
   for (const Row& row : rows)
-    std::printf("%-36s %12.1f %12.1f  %-8s %6.1f%% %12s\n", row.work.c_str(), row.tokens_per_second,
+    std::printf("%-36s %12.1f %12.1f  %-8s %6.1f%% %10.1f%% %12s\n", row.work.c_str(), row.tokens_per_second,
                 row.limit, row.bound.c_str(), 100 * row.tokens_per_second / row.limit,
-                format_bytes(static_cast<double>(row.peak_memory)).c_str());
+                100 * bench.to_product(row), format_bytes(static_cast<double>(row.peak_memory)).c_str());
 }
 
 }  // namespace
@@ -279,6 +303,7 @@ void add_bench(CLI::App& app) {
   struct Options {
     std::string shape = "qwen3-0.6b";
     bool is_long = false;
+    std::vector<std::string> works;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command =
@@ -286,10 +311,14 @@ void add_bench(CLI::App& app) {
   command->add_option("--shape", options->shape, "model shape; weights are made on the fly")
       ->check(CLI::IsMember({"tiny", "qwen3-0.6b", "qwen3-1.7b", "qwen3-4b"}))
       ->capture_default_str();
-  command->add_flag("--long", options->is_long, "also decoding at contexts of 1K, 4K and 16K");
+  command->add_flag("--long", options->is_long,
+                    "also decoding at contexts of 1K, 4K and 16K, and training on 16,384 tokens");
+  command->add_option("--work", options->works, "only these kinds of work: decode, score, train")
+      ->check(CLI::IsMember({"decode", "score", "train"}))
+      ->delimiter(',');
   command->footer("Example:\n  ropd bench --shape tiny\n  ropd bench --shape qwen3-0.6b --long --json");
   command->callback([options, command] {
-    Bench bench(options->shape, options->is_long);
+    Bench bench(options->shape, options->is_long, options->works);
     const auto rows = bench.run();
     print(bench, options->shape, rows, wants_json(*command));
   });

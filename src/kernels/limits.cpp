@@ -80,6 +80,17 @@ double best_rate(double seconds, const Work& work) {
   return best;
 }
 
+double product_rate(double seconds, Precision precision) {
+  constexpr int64_t kRows = 768, kWidth = 1024;
+  const std::vector<float> x(kRows * kWidth, 0.5f), w(kWidth * kWidth, 0.25f);
+  std::vector<float> y(kRows * kWidth);
+  const auto packed = PackedWeight::pack({w.data(), DType::f32, kWidth, kWidth}, precision);
+  return best_rate(seconds, [&] {
+    matmul(y, x, packed);
+    return 2.0 * kRows * kWidth * kWidth;
+  });
+}
+
 }  // namespace
 
 MachineLimits measure_limits(double seconds) {
@@ -94,17 +105,9 @@ MachineLimits measure_limits(double seconds) {
     }
     return done;
   });
-  limits.bf16_flops = limits.f32_flops;
-  if (has_native_bf16()) {
-    // No portable way to write the native instruction here; its best product in cache stands for the limit.
-    constexpr int64_t kRows = 768, kWidth = 1024;
-    std::vector<float> x(kRows * kWidth, 0.5f), w(kWidth * kWidth, 0.25f), y(kRows * kWidth);
-    const auto packed = PackedWeight::pack({w.data(), DType::f32, kWidth, kWidth}, Precision::bf16);
-    limits.bf16_flops = best_rate(seconds, [&] {
-      matmul(y, x, packed);
-      return 2.0 * kRows * kWidth * kWidth;
-    });
-  }
+  limits.product_flops = product_rate(seconds, Precision::f32);
+  // No portable way to write the native instruction here; its best product stands for the limit.
+  limits.bf16_flops = has_native_bf16() ? product_rate(seconds, Precision::bf16) : limits.f32_flops;
   const std::vector<float> memory((size_t{512} << 20) / sizeof(float), 1.0f);
   limits.read_bytes = best_rate(seconds, [&] {
     double sum = 0;
