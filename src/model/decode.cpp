@@ -14,7 +14,8 @@ namespace {
 
 constexpr int64_t kSmallModelBytes = 16 << 20;     // weights that stay in cache
 constexpr size_t kLogitsBytes = size_t{48} << 20;  // logits of the rows that are sampled together
-constexpr size_t kGroupsPerThread = 4;
+constexpr size_t kGroupsPerThread = 4;             // fewer are not worth waking a thread
+constexpr size_t kGroupsPerShare = 120;            // enough rows for every weight that is read
 
 }  // namespace
 
@@ -24,11 +25,14 @@ Decoder::Decoder(Weights weights, Precision precision) : weights_(std::move(weig
 
 void Decoder::step(KvCache& cache, std::span<const DecodeRows> groups, const LogitsConsumer& consume) {
   const size_t threads = static_cast<size_t>(omp_get_max_threads());
-  const size_t parts = is_small_ ? std::clamp<size_t>(groups.size() / kGroupsPerThread, 1, threads) : 1;
-  while (lanes_.size() < parts) lanes_.push_back(std::make_unique<Lane>());
+  const size_t parts = is_small_ ? std::max(std::clamp<size_t>(groups.size() / kGroupsPerThread, 1, threads),
+                                            groups.size() / kGroupsPerShare)
+                                 : 1;
+  while (lanes_.size() < std::min(parts, threads)) lanes_.push_back(std::make_unique<Lane>());
   if (parts == 1) return run(*lanes_[0], cache, groups, 0, consume);
 
-  // Contiguous shares of about equal cost: rows, and the context their attention reads.
+  // Contiguous shares of about equal cost: rows, and the context their attention reads. Threads take them as
+  // they get done: cores are not equally fast on a shared machine.
   std::vector<double> cost_before(groups.size() + 1, 0.0);
   for (size_t i = 0; i < groups.size(); ++i)
     cost_before[i + 1] = cost_before[i] + static_cast<double>(groups[i].tokens.size()) *
@@ -39,13 +43,12 @@ void Decoder::step(KvCache& cache, std::span<const DecodeRows> groups, const Log
         std::lower_bound(cost_before.begin(), cost_before.end() - 1,
                          cost_before.back() * static_cast<double>(part) / static_cast<double>(parts)) -
         cost_before.begin());
-  // Every lane gets its rope table before the threads start: nothing below may change shared state.
   std::exception_ptr failure;
-#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1)
+#pragma omp parallel for num_threads(static_cast <int>(lanes_.size())) schedule(dynamic, 1)
   for (size_t part = 0; part < parts; ++part) {
     try {
-      run(*lanes_[part], cache, groups.subspan(begins[part], begins[part + 1] - begins[part]), begins[part],
-          consume);
+      Lane& lane = *lanes_[static_cast<size_t>(omp_get_thread_num())];
+      run(lane, cache, groups.subspan(begins[part], begins[part + 1] - begins[part]), begins[part], consume);
     } catch (...) {
 #pragma omp critical
       failure = std::current_exception();
