@@ -22,13 +22,14 @@ bool has_weights(const std::string& directory) {
 
 Json plan_json(const train::Plan& plan) {
   Json memory = Json::object();
-  for (const auto& part : plan.memory) memory[part.name] = part.bytes;
+  for (const auto& part : plan.memory) memory[train::phase_name(part.phase)][part.name] = part.bytes;
   return {{"iterations", plan.iterations},
           {"C", plan.consumed},
           {"U", plan.steps},
           {"minibatches", plan.minibatches},
           {"curriculum", plan.curriculum},
           {"memory", memory},
+          {"memory_peak", train::phase_name(plan.peak)},
           {"memory_bytes", plan.memory_bytes},
           {"available_bytes", plan.available_bytes},
           {"disk_bytes", plan.disk_bytes},

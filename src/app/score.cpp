@@ -1,7 +1,6 @@
 // ropd score: what a student, and a teacher if given, say about every position of recorded responses.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <unordered_map>
 
@@ -18,7 +17,7 @@
 #include "io/rollout_file.h"
 #include "rollout/memory_budget.h"
 #include "text/prompt_renderer.h"
-#include "text/vocabulary_map.h"
+#include "train/teacher_translation.h"
 
 namespace ropd::app {
 namespace {
@@ -50,34 +49,12 @@ model::Weights load(const std::string& path) {
 }
 
 // How a teacher with another tokenizer reads the rollouts; nothing when ids mean the same to both.
-std::optional<distill::TeacherTranslation> translate(const Options& options, const ModelConfig& student,
-                                                     const ModelConfig& teacher) {
-  const bool have_both = std::filesystem::exists(Path(options.model) / "tokenizer.json") &&
-                         std::filesystem::exists(Path(options.teacher) / "tokenizer.json");
-  if (!have_both) {
-    if (student.vocab_size != teacher.vocab_size)
-      fail("student and teacher have vocabularies of ", student.vocab_size, " and ", teacher.vocab_size,
-           " entries; without tokenizer.json in both folders ids cannot be mapped");
-    return std::nullopt;
-  }
-  auto map = std::make_shared<text::VocabularyMap>(text::VocabularyMap::load(options.model, options.teacher));
-  if (map->is_identity() && student.vocab_size <= teacher.vocab_size) return std::nullopt;
-  map->check_usable();
+std::optional<distill::TeacherTranslation> translation_for(const Options& options, const ModelConfig& student,
+                                                           const ModelConfig& teacher) {
+  const auto map = train::teacher_vocabulary(options.model, student, options.teacher, teacher);
+  if (!map) return std::nullopt;
   log_info("teacher vocabulary: ", map->describe());
-  distill::TeacherTranslation result;
-  for (Token id = 0; id < student.vocab_size; ++id) {
-    const auto mapped = map->teacher_id(id);
-    result.teacher_id.push_back(mapped && *mapped < teacher.vocab_size ? *mapped : -1);
-  }
-  if (map->is_identity()) {
-    result.read = [](const Rollout& rollout) {
-      distill::TeacherReading reading{rollout.prompt_ids, rollout.response_ids, {}};
-      for (size_t t = 0; t < rollout.response_ids.size(); ++t)
-        reading.position.push_back(static_cast<int32_t>(t));
-      return reading;
-    };
-    return result;
-  }
+  if (map->is_identity()) return train::translate(map, student, teacher, {});
   if (options.queries.empty())
     fail(
         "the teacher has another tokenizer and reads its own prompt: give the questions with --queries FILE");
@@ -85,14 +62,13 @@ std::optional<distill::TeacherTranslation> translate(const Options& options, con
       text::PromptRenderer::load(options.teacher, {options.prompt_prefix, options.prompt_suffix, false}));
   auto queries = std::make_shared<std::unordered_map<std::string, Query>>();
   for (Query& query : io::read_dataset(options.queries).queries) queries->emplace(query.id, std::move(query));
-  result.read = [map, renderer, queries, file = options.queries](const Rollout& rollout) {
-    const auto found = queries->find(rollout.query_id);
-    if (found == queries->end()) fail(file, ": no question with the id ", rollout.query_id);
-    auto aligned = map->align(rollout.response_ids);
-    return distill::TeacherReading{renderer->render(found->second), std::move(aligned.teacher_ids),
-                                   std::move(aligned.teacher_position)};
-  };
-  return result;
+  return train::translate(map, student, teacher,
+                          [renderer, queries, file = options.queries](const Rollout& rollout) {
+                            const auto found = queries->find(rollout.query_id);
+                            if (found == queries->end())
+                              fail(file, ": no question with the id ", rollout.query_id);
+                            return renderer->render(found->second);
+                          });
 }
 
 void run(const Options& options) {
@@ -104,7 +80,7 @@ void run(const Options& options) {
   std::optional<distill::TeacherTranslation> translation;
   if (!options.teacher.empty()) {
     teacher = load(options.teacher);
-    translation = translate(options, student.config, teacher->config);
+    translation = translation_for(options, student.config, teacher->config);
   }
   distill::ScoringConfig config{
       .top_k = std::min(options.top_k, static_cast<uint32_t>(student.config.vocab_size)),

@@ -49,6 +49,10 @@ TEST(ClippedTerm, ClampsTheLogRatio) {
   EXPECT_TRUE(term.is_clamped);
   EXPECT_EQ(term.slope, 0.0f);
   EXPECT_NEAR(term.loss / std::exp(20.0), 1.0, 1e-5);
+  const auto below = clipped_term(1.0f, -25.0f, config);
+  EXPECT_TRUE(below.is_clamped);
+  EXPECT_EQ(below.slope, 0.0f);
+  EXPECT_NEAR(below.loss / -std::exp(-20.0), 1.0, 1e-5);
 }
 
 struct Setting {

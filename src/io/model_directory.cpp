@@ -1,5 +1,8 @@
 #include "io/model_directory.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <set>
 
@@ -217,6 +220,22 @@ int64_t ModelDirectory::num_parameters() const {
     if (!(config_.tie_word_embeddings && tensor.name == kHead)) count += tensor.num_elements();
   }
   return count;
+}
+
+uint64_t ModelDirectory::num_bytes() const {
+  uint64_t sum = 0;
+  for (const auto& tensor : tensors_) sum += tensor.bytes.size();
+  return sum;
+}
+
+void ModelDirectory::release_pages() const {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  for (const auto& tensor : tensors_) {
+    // Whole pages around the tensor: its file is mapped read-only from a page's beginning to a page's end.
+    const auto first = reinterpret_cast<uintptr_t>(tensor.bytes.data()) / page * page;
+    const auto end = reinterpret_cast<uintptr_t>(tensor.bytes.data()) + tensor.bytes.size();
+    if (end > first) ::madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);  // only advice
+  }
 }
 
 }  // namespace ropd::io

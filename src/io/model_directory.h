@@ -46,6 +46,10 @@ class ModelDirectory {
   const StoredTensor& tensor(std::string_view name) const;               // fails when absent
   int num_files() const { return static_cast<int>(files_.size()); }
   int64_t num_parameters() const;  // a tied head counts once
+  uint64_t num_bytes() const;      // of all tensors
+  // Takes the mapped pages out of the process; whoever reads a tensor next gets them from the system's cache
+  // of the file, or from the disk where memory was needed for something else.
+  void release_pages() const;
 
  private:
   Path path_;

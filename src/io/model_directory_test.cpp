@@ -46,6 +46,21 @@ void replace_in_file(const Path& path, const std::string& from, const std::strin
 
 const char* kIndex = "model.safetensors.index.json";
 
+TEST(ModelDirectory, ReleasedPagesReadTheSameAgain) {
+  const test::TemporaryDirectory directory;
+  test::write_tiny_model(directory.path(), test::tiny_config("Qwen3ForCausalLM"));
+  const ModelDirectory model(directory.path());
+  std::vector<std::string> before;
+  uint64_t bytes = 0;
+  for (const auto& tensor : model.tensors()) {
+    before.push_back(sha256(tensor.bytes));
+    bytes += tensor.bytes.size();
+  }
+  EXPECT_EQ(model.num_bytes(), bytes);
+  model.release_pages();
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(sha256(model.tensors()[i].bytes), before[i]);
+}
+
 TEST(ModelDirectory, OpensEveryArchitecture) {
   for (const char* name :
        {"Qwen3ForCausalLM", "Qwen2ForCausalLM", "LlamaForCausalLM", "Qwen3MoeForCausalLM"}) {

@@ -78,6 +78,23 @@ size_t trace_bytes_per_token(const ModelConfig& c) {
   return static_cast<size_t>(floats) * sizeof(float);
 }
 
+size_t BlockScratch::bytes() const {
+  size_t sum = 0;
+  for (const Buffer* b : {&normed, &q, &k, &projected, &grad_wide, &grad_wide_2, &grad_q, &grad_k, &grad_v,
+                          &grad_normed, &inv_rms})
+    sum += b->bytes();
+  return sum;
+}
+
+size_t scratch_bytes_per_token(const ModelConfig& c, bool with_gradient) {
+  const int64_t queries = c.num_heads * c.head_dim, keys = c.num_kv_heads * c.head_dim;
+  int64_t floats = 2 * c.hidden_size + queries + keys + c.intermediate_size;
+  if (with_gradient)
+    floats += 2 * std::max(c.intermediate_size, queries) - c.intermediate_size + queries + 2 * keys +
+              c.hidden_size + (c.has_qk_norm ? c.num_heads : 1);
+  return static_cast<size_t>(floats) * sizeof(float);
+}
+
 void block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, const LayerWeights& weights,
            const BlockContext& context, const Attend& attend) {
   const ModelConfig& c = context.config;

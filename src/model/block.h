@@ -41,7 +41,11 @@ struct BlockScratch {
   Buffer grad_q, grad_k, grad_v;
   Buffer grad_normed;  // [T, D]
   Buffer inv_rms;      // of norms that the gradient redoes
+  size_t bytes() const;
 };
+
+// Bytes of the scratch for one token, for block() alone or for block_grad() too. Dense layers.
+size_t scratch_bytes_per_token(const ModelConfig& config, bool with_gradient);
 
 // Computes attention's output for the rows of this layer: out [T, H*E], log_sum_exp [T, H] (may be ignored).
 using Attend =

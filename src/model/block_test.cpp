@@ -4,12 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "kernels/attention.h"
+#include "model/forward.h"
 #include "support/naive_model.h"
 
 namespace ropd::model {
 namespace {
 
-TEST(Block, TraceIsAsLargeAsAnnounced) {
+TEST(Block, TraceAndScratchAreAsLargeAsAnnounced) {
   const auto parameters = test::random_parameters(test::tiny_config(Architecture::qwen3), 1);
   const Weights weights = parameters.weights();
   const ModelConfig& c = weights.config;
@@ -24,6 +25,15 @@ TEST(Block, TraceIsAsLargeAsAnnounced) {
         [](std::span<float> out, std::span<float>, std::span<const float> q, std::span<const float>,
            std::span<const float>) { std::copy(q.begin(), q.end(), out.begin()); });
   EXPECT_EQ(trace.bytes(), 16 * trace_bytes_per_token(c));
+  EXPECT_EQ(scratch.bytes(), 16 * scratch_bytes_per_token(c, false));
+
+  Gradients gradients(parameters);
+  Buffer grad(16 * 20);
+  grad.fill(0.1f);
+  const std::vector<int64_t> begins = {0, 16};
+  block_grad(grad, gradients.layer(0), trace, scratch, weights.layers[0],
+             {c, rope, positions, Precision::f32}, begins);
+  EXPECT_EQ(scratch.bytes(), 16 * scratch_bytes_per_token(c, true));
 }
 
 }  // namespace

@@ -129,9 +129,11 @@ struct StageSeconds {
   double score_student = 0;
   double score_teacher = 0;
   double update = 0;      // all minibatches: gradient, trigger, optimizer
-  double refresh = 0;     // new weights packed for the rollout engine
-  double checkpoint = 0;  // the save before this iteration's line was written, if any
-  double evaluation = 0;
+  double refresh = 0;     // new weights packed for the rollout engine; not part of rollout
+  double checkpoint = 0;  // of the save before this iteration, if any; not part of total
+  double evaluation = 0;  // likewise
+  // Of the iteration from its rollouts to its trigger, summed over the sessions that worked on it. A session
+  // that was stopped while sampling leaves its responses, but not its seconds.
   double total = 0;
 
   void fields(auto&& field) {
@@ -140,9 +142,9 @@ struct StageSeconds {
     field("timing_s/teacher", score_teacher, "scoring by the teacher");
     field("timing_s/update_actor", update, "all minibatches of the iteration");
     field("timing_s/update_weights", refresh, "packing new weights for the rollout engine");
-    field("timing_s/save_checkpoint", checkpoint, "saving a checkpoint");
-    field("timing_s/testing", evaluation, "evaluation inside the run");
-    field("timing_s/step", total, "the whole iteration");
+    field("timing_s/save_checkpoint", checkpoint, "saving the checkpoint before this iteration, not in step");
+    field("timing_s/testing", evaluation, "the evaluation before this iteration, not in step");
+    field("timing_s/step", total, "the iteration, all its sessions; of stopped sampling only the last");
   }
 };
 

@@ -14,15 +14,15 @@ namespace {
 constexpr std::chrono::milliseconds kSyncInterval{500};
 
 // SHA-256 of everything that determines the rows besides weights and sampling.
-std::string requests_fingerprint(const Engine& engine, std::span<const Request> requests) {
+std::string requests_fingerprint(const EngineConfig& engine, std::span<const Request> requests) {
   std::string bytes;
   const auto put = [&](const auto* data, size_t count) {
     const uint64_t size = count * sizeof *data;
     bytes.append(reinterpret_cast<const char*>(&size), sizeof size);
     bytes.append(reinterpret_cast<const char*>(data), size);
   };
-  put(engine.config().eos_ids.data(), engine.config().eos_ids.size());
-  bytes += engine.config().with_logprobs ? 'l' : '-';
+  put(engine.eos_ids.data(), engine.eos_ids.size());
+  bytes += engine.with_logprobs ? 'l' : '-';
   const std::vector<Token>* last_prompt = nullptr;
   for (const Request& request : requests) {
     put(request.query_id.data(), request.query_id.size());
@@ -55,16 +55,21 @@ std::vector<Request> make_requests(std::span<const PromptedQuery> queries, uint3
 }
 
 io::BankMeta bank_meta(const Engine& engine, std::span<const Request> requests, const BankOrigin& origin) {
-  const SamplingConfig& sampling = engine.config().sampling;
+  return bank_meta(engine.config(), engine.precision(), engine.policy_step(), requests, origin);
+}
+
+io::BankMeta bank_meta(const EngineConfig& engine, model::Precision precision, uint64_t policy_step,
+                       std::span<const Request> requests, const BankOrigin& origin) {
+  const SamplingConfig& sampling = engine.sampling;
   return {.model_fingerprint = origin.fingerprint,
           .model = origin.model,
-          .policy_step = engine.policy_step(),
+          .policy_step = policy_step,
           .seed = origin.seed,
           .temperature = sampling.temperature,
           .top_p = sampling.top_p,
           .top_k = sampling.greedy ? 1 : static_cast<uint64_t>(sampling.top_k),  // the same thing
-          .max_response_tokens = static_cast<uint64_t>(engine.config().max_response_tokens),
-          .precision = engine.precision() == model::Precision::bf16 ? "bf16" : "f32",
+          .max_response_tokens = static_cast<uint64_t>(engine.max_response_tokens),
+          .precision = precision == model::Precision::bf16 ? "bf16" : "f32",
           .requests_fingerprint = requests_fingerprint(engine, requests),
           .count = requests.size()};
 }

@@ -44,8 +44,10 @@ struct BankResult {
   bool is_finished = false;  // false after a stop request: call again to go on
 };
 
-// The description that make_bank writes and compares.
+// The description that make_bank writes and compares; the second form needs no weights.
 io::BankMeta bank_meta(const Engine& engine, std::span<const Request> requests, const BankOrigin& origin);
+io::BankMeta bank_meta(const EngineConfig& engine, model::Precision precision, uint64_t policy_step,
+                       std::span<const Request> requests, const BankOrigin& origin);
 
 // Samples what is missing of `path`. A response is durable when progress counts it as done. Fails, leaving
 // everything as it is, when the file there was made in another way.

@@ -29,6 +29,10 @@ FloatStorage::FloatStorage(size_t size) : size_(size) {
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
   void* address = ::mmap(nullptr, size * sizeof(float), PROT_READ | PROT_WRITE, flags, -1, 0);
   data_ = checked(address, errno, size, "memory");
+  // Huge pages where there are some (base/large_allocations.cpp), filled in now: what does not fit into memory
+  // must show before the first step, not behind it. Advice both: an older kernel fills them in later.
+  ::madvise(address, size * sizeof(float), MADV_HUGEPAGE);
+  ::madvise(address, size * sizeof(float), MADV_POPULATE_WRITE);
 }
 
 FloatStorage::FloatStorage(size_t size, const Path& directory) : size_(size) {

@@ -26,6 +26,11 @@ Path find_checkpoint(const Path& directory, uint64_t step) {
   fail(directory.string(), ": holds no checkpoint of step ", step, " (checkpoint.keep_steps keeps one)");
 }
 
+Path without_trailing_slash(const std::string& path) {
+  const Path normal = Path(path).lexically_normal();
+  return normal.has_filename() ? normal : normal.parent_path();
+}
+
 void remove_bank(const Path& bank) {
   std::filesystem::remove(bank);
   for (const char* ending : {".meta.json", ".partial.jsonl"})
@@ -77,7 +82,7 @@ void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
   state.curriculum = curriculum.state();
 
   // Built beside its place, so that an interrupted branching leaves nothing that looks like a run.
-  const Path temporary = config.output + ".branching";
+  const Path output = without_trailing_slash(config.output), temporary = output.string() + ".branching";
   std::filesystem::remove_all(temporary);
   {
     const auto directory = io::RunDirectory::create(temporary, config_to_yaml(config, true),
@@ -101,8 +106,8 @@ void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
       write_file_atomically(folder / "state.json", write_run_state(state));
     });
   }
-  std::filesystem::rename(temporary, config.output);
-  sync_directory(std::filesystem::absolute(config.output).parent_path());
+  std::filesystem::rename(temporary, output);
+  sync_directory(std::filesystem::absolute(output).parent_path());
 }
 
 }  // namespace ropd::train

@@ -18,8 +18,8 @@ class Branch : public testing::Test {
   ~Branch() override { set_log_level(LogLevel::info); }
   const test::TinyWorld world;
   TrainConfig current_only(const std::string& output, std::vector<std::string> more = {}) const {
-    more.insert(more.end(), {"train.iterations=7", "curriculum.stages=[{source: current}]",
-                             "trigger.watch=always", "checkpoint.keep=0"});
+    more.insert(more.begin(), {"train.iterations=7", "curriculum.stages=[{source: current}]",
+                               "trigger.watch=always", "checkpoint.keep=0"});
     return world.config(output, more);
   }
 };
@@ -46,6 +46,16 @@ TEST_F(Branch, ARopdRunFromTheTriggerOfACurrentOnlyRunEqualsARealOne) {
   }
   branch_run(world.path("current"), 3, branched);  // a run already: nothing happens
   EXPECT_EQ(final_weights(branched), final_weights(real));
+}
+
+TEST_F(Branch, TheOutputMayEndWithASlash) {
+  test::run_to_the_end(current_only("current", {"train.iterations=2"}));
+  TrainConfig branched = current_only("branched", {"train.iterations=3"});
+  branched.output += "/";
+  branch_run(world.path("current"), 3, branched);
+  EXPECT_TRUE(std::filesystem::exists(world.path("branched") / "config.yaml"));
+  EXPECT_FALSE(std::filesystem::exists(world.path("branched") / ".branching"));
+  EXPECT_EQ(resume_run(branched.output, "test"), RunOutcome::done);
 }
 
 TEST_F(Branch, LaterRolloutsAndBanksAreLeftBehind) {

@@ -17,25 +17,16 @@ std::string joined(const std::vector<Token>& ids) {
 }
 
 void check_vocabularies(const TrainConfig& config, ModelPair& pair, const text::PromptSettings& prompt) {
-  const int64_t student = pair.student->config().vocab_size, teacher = pair.teacher->config().vocab_size;
-  if (!has_tokenizer(config.student) || !has_tokenizer(config.teacher)) {
-    if (student != teacher)
-      fail("student and teacher do not fit together: vocabularies of ", student, " and ", teacher,
-           " entries, and without tokenizer.json in both folders ids cannot be mapped");
-    return;
-  }
-  auto map = text::VocabularyMap::load(config.student, config.teacher);
-  if (map.is_identity() && student <= teacher) return;
-  if (!map.is_identity()) {
-    map.check_usable();
-    if (objective_config(config, {}).needs_full_teacher())
-      fail(
-          "objective.kind compares whole distributions, but student and teacher have different tokenizers "
-          "(use candidates)");
-    pair.teacher_renderer = text::PromptRenderer::load(config.teacher, prompt);
-  }
-  pair.notes.push_back("teacher vocabulary: " + map.describe());
-  pair.vocabulary_map = std::move(map);
+  pair.vocabulary_map =
+      teacher_vocabulary(config.student, pair.student->config(), config.teacher, pair.teacher->config());
+  if (!pair.vocabulary_map) return;
+  pair.notes.push_back("teacher vocabulary: " + pair.vocabulary_map->describe());
+  if (pair.vocabulary_map->is_identity()) return;
+  if (objective_config(config, {}).needs_full_teacher())
+    fail(
+        "objective.kind compares whole distributions, but student and teacher have different tokenizers "
+        "(use candidates)");
+  pair.teacher_renderer = text::PromptRenderer::load(config.teacher, prompt);
 }
 
 }  // namespace
@@ -75,18 +66,10 @@ ModelPair load_models(const TrainConfig& config) {
 std::optional<distill::TeacherTranslation> ModelPair::translation(
     std::function<const Query&(const std::string& query_id)> query_of) const {
   if (!vocabulary_map) return std::nullopt;
-  distill::TeacherTranslation result;
-  for (Token id = 0; id < student->config().vocab_size; ++id) {
-    const auto mapped = vocabulary_map->teacher_id(id);
-    result.teacher_id.push_back(mapped && *mapped < teacher->config().vocab_size ? *mapped : -1);
-  }
-  result.read = [this, query_of = std::move(query_of)](const Rollout& rollout) {
-    const auto aligned = vocabulary_map->align(rollout.response_ids);
-    return distill::TeacherReading{
-        teacher_renderer ? teacher_renderer->render(query_of(rollout.query_id)) : rollout.prompt_ids,
-        aligned.teacher_ids, aligned.teacher_position};
-  };
-  return result;
+  return translate(vocabulary_map, student->config(), teacher->config(),
+                   [this, query_of = std::move(query_of)](const Rollout& rollout) {
+                     return teacher_renderer->render(query_of(rollout.query_id));
+                   });
 }
 
 }  // namespace ropd::train

@@ -9,7 +9,7 @@
 #include "io/model_directory.h"
 #include "model/weights.h"
 #include "text/prompt_renderer.h"
-#include "text/vocabulary_map.h"
+#include "train/teacher_translation.h"
 #include "train/train_config.h"
 
 namespace ropd::train {
@@ -18,12 +18,12 @@ namespace ropd::train {
 struct ModelPair {
   std::shared_ptr<const io::ModelDirectory> student;
   std::shared_ptr<const io::ModelDirectory> teacher;
-  model::Weights teacher_weights;                        // mapped
-  std::vector<Token> eos_ids;                            // of the student
-  std::optional<text::PromptRenderer> student_renderer;  // absent where the student has no tokenizer
-  std::optional<text::PromptRenderer> teacher_renderer;  // when the teacher reads other ids
-  std::optional<text::VocabularyMap> vocabulary_map;     // likewise
-  std::vector<std::string> notes;                        // what a person should know, a sentence each
+  model::Weights teacher_weights;                             // mapped
+  std::vector<Token> eos_ids;                                 // of the student
+  std::optional<text::PromptRenderer> student_renderer;       // absent where the student has no tokenizer
+  std::optional<text::PromptRenderer> teacher_renderer;       // when the teacher reads other ids
+  std::shared_ptr<const text::VocabularyMap> vocabulary_map;  // likewise; else nullptr
+  std::vector<std::string> notes;                             // what a person should know, a sentence each
 
   // How the teacher reads rollouts; nothing when ids mean the same to both. `query_of` finds the query of a
   // rollout, which the teacher's own template needs.

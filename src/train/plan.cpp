@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/progress.h"
+#include "distill/scoring.h"
 #include "io/hf_config.h"
 #include "io/model_directory.h"
 #include "kernels/matmul.h"
@@ -46,47 +47,104 @@ double active_parameters(const ModelConfig& c) {
   return sum;
 }
 
+uint64_t elements(int64_t count) { return static_cast<uint64_t>(count); }
+
+// Longest prompt and response together.
+uint64_t longest_sequence(const TrainConfig& config, const ModelConfig& student) {
+  return std::min<uint64_t>(config.data.max_prompt_tokens + config.rollout.max_response_tokens,
+                            elements(student.max_position_embeddings));
+}
+
+// A scoring pass: one layer's trace and scratch, the residual stream, the states, those of responses.
+uint64_t scoring_bytes(const ModelConfig& c, uint64_t tokens) {
+  return tokens * (model::trace_bytes_per_token(c) + model::scratch_bytes_per_token(c, false) +
+                   3 * elements(c.hidden_size) * sizeof(float));
+}
+
+// model::TrainingPass and distill::accumulate_gradient over one microbatch.
+uint64_t activation_bytes(const TrainConfig& config, const ModelConfig& c, uint64_t tokens) {
+  const uint64_t trace = model::trace_bytes_per_token(c) * tokens, layers = elements(c.num_layers),
+                 width = elements(c.hidden_size) * sizeof(float) * tokens;
+  const auto& gigabytes = config.train.activation_memory_gb.value;
+  const uint64_t budget = gigabytes ? static_cast<uint64_t>(*gigabytes * 1e9) : kAutoActivationBytes;
+  const uint64_t kept = std::min(layers, budget / std::max<uint64_t>(trace, 1));
+  constexpr uint64_t kWideBuffers = 7;  // x, last output, states, their responses; gradients at three of them
+  return kept * trace + (layers - kept) * width + (kept < layers ? trace : 0) +
+         model::scratch_bytes_per_token(c, true) * tokens + kWideBuffers * width;
+}
+
+void add_sampling(std::vector<MemoryPart>& parts, const TrainConfig& config, const ModelConfig& student) {
+  constexpr int64_t kPageTokens = 32;
+  const uint64_t element = config.rollout.precision == Precision::bf16 ? 2 : 4,
+                 longest = longest_sequence(config, student);
+  const auto& memory_gb = config.rollout.memory_gb.value;
+  const uint64_t one_sequence = model::KvCache::page_bytes(student, config.rollout.precision, kPageTokens) *
+                                ((longest + kPageTokens - 1) / kPageTokens);
+  parts.push_back({"rollout weights (packed)", element * elements(model::parameter_count(student)),
+                   "rollout.precision=bf16", Phase::sampling});
+  parts.push_back(
+      {memory_gb ? "keys and values" : "keys and values (one response at least, then what is free)",
+       memory_gb ? static_cast<uint64_t>(*memory_gb * 1e9) : one_sequence,
+       memory_gb ? "rollout.memory_gb" : "rollout.max_response_tokens", Phase::sampling});
+}
+
 std::vector<MemoryPart> memory_parts(const TrainConfig& config, const ModelConfig& student,
                                      const ModelConfig& teacher) {
-  const uint64_t parameters = static_cast<uint64_t>(model::parameter_count(student));
-  const uint64_t longest =
-      std::min<uint64_t>(config.data.max_prompt_tokens + config.rollout.max_response_tokens,
-                         static_cast<uint64_t>(student.max_position_embeddings));
-  const uint64_t pass_tokens = std::max(config.train.microbatch_tokens, longest);
-  const uint64_t trace = model::trace_bytes_per_token(student) * pass_tokens;
-  const auto& activation_gb = config.train.activation_memory_gb.value;
-  const uint64_t budget = activation_gb ? static_cast<uint64_t>(*activation_gb * 1e9) : kAutoActivationBytes;
-  const uint64_t layers = static_cast<uint64_t>(student.num_layers),
-                 kept = std::min(layers, budget / std::max<uint64_t>(trace, 1));
-  const uint64_t width_bytes = static_cast<uint64_t>(student.hidden_size) * 4 * pass_tokens;
-  const uint64_t activations = kept * trace + (layers - kept) * width_bytes + 3 * trace;
-  std::vector<MemoryPart> parts = {
-      {"student weights (f32 master)", 4 * parameters, ""},
-      {"gradient", 4 * parameters, ""},
-      {"AdamW state", 8 * parameters, ""},
-      {"activations", activations,
-       "train.microbatch_tokens, train.activation_memory_gb or rollout.max_response_tokens"},
-      {"vocabulary blocks", kernels::kVocabScratchBytes, ""},
-      {"teacher weights (mapped)", stored_bytes(teacher), "a smaller teacher"},
-      {"teacher activations", model::trace_bytes_per_token(teacher) * std::max<uint64_t>(8192, longest),
-       "rollout.max_response_tokens"}};
+  const uint64_t parameters = elements(model::parameter_count(student)),
+                 longest = longest_sequence(config, student);
+  const auto at_most = [&](uint64_t responses, uint64_t tokens) {
+    return std::min(responses * longest, std::max(tokens, longest));
+  };
+  const uint64_t scored = at_most(config.train.responses_per_iteration,
+                                  elements(distill::ScoringConfig{}.batch_tokens)),
+                 trained = at_most(std::min(config.train.minibatch, config.train.responses_per_iteration),
+                                   config.train.microbatch_tokens);
+  std::vector<MemoryPart> parts = {{"student weights (f32 master)", 4 * parameters, ""},
+                                   {"AdamW state", 8 * parameters, ""}};
   if (make_curriculum(config).can_watch() && config.trigger.storage == Storage::memory)
     parts.push_back({"trigger (two gradients)", 8 * parameters, "trigger.storage=file"});
-  if (needs_sampling(config)) {
-    const uint64_t element = config.rollout.precision == Precision::bf16 ? 2 : 4;
-    parts.push_back({"rollout weights (packed)", element * parameters, "rollout.precision=bf16"});
-    const auto& memory_gb = config.rollout.memory_gb.value;
-    constexpr int64_t kPageTokens = 32;
-    const uint64_t one_sequence = model::KvCache::page_bytes(student, config.rollout.precision, kPageTokens) *
-                                  ((longest + kPageTokens - 1) / kPageTokens);
-    parts.push_back({memory_gb ? "keys and values" : "keys and values (one response at least)",
-                     memory_gb ? static_cast<uint64_t>(*memory_gb * 1e9) : one_sequence,
-                     memory_gb ? "rollout.memory_gb" : "rollout.max_response_tokens"});
-  }
+  if (needs_sampling(config)) add_sampling(parts, config, student);
+  parts.push_back({"student activations", scoring_bytes(student, scored), "rollout.max_response_tokens",
+                   Phase::student_scoring});
+  const auto add_teacher = [&](uint64_t tokens, Phase phase) {
+    parts.push_back({"teacher weights (mapped)", stored_bytes(teacher), "a smaller teacher", phase});
+    parts.push_back(
+        {"teacher activations", scoring_bytes(teacher, tokens), "rollout.max_response_tokens", phase});
+  };
+  add_teacher(scored, Phase::teacher_scoring);
+  parts.push_back({"gradient", 4 * parameters, "", Phase::updates});
+  parts.push_back({"activations", activation_bytes(config, student, trained),
+                   "train.microbatch_tokens, train.activation_memory_gb or rollout.max_response_tokens",
+                   Phase::updates});
+  parts.push_back({"vocabulary blocks", kernels::kVocabScratchBytes, "", Phase::updates});
+  if (objective_config(config, {}).needs_full_teacher()) add_teacher(trained, Phase::updates);
   return parts;
 }
 
 }  // namespace
+
+std::string phase_name(Phase phase) {
+  switch (phase) {
+    case Phase::always:
+      return "always";
+    case Phase::sampling:
+      return "sampling";
+    case Phase::student_scoring:
+      return "scoring by the student";
+    case Phase::teacher_scoring:
+      return "scoring by the teacher";
+    case Phase::updates:
+      return "updates";
+  }
+  fail("no such phase");
+}
+
+uint64_t Plan::phase_bytes(Phase phase) const {
+  uint64_t sum = 0;
+  for (const MemoryPart& part : memory)
+    if (part.phase == phase || part.phase == Phase::always) sum += part.bytes;
+  return sum;
+}
 
 double measure_flops() {
   constexpr int64_t kRows = 256, kWidth = 1024;
@@ -112,7 +170,11 @@ Plan make_plan(const TrainConfig& config, double flops) {
   plan.student_parameters = static_cast<uint64_t>(model::parameter_count(student));
   plan.teacher_parameters = static_cast<uint64_t>(model::parameter_count(teacher));
   plan.memory = memory_parts(config, student, teacher);
-  for (const MemoryPart& part : plan.memory) plan.memory_bytes += part.bytes;
+  for (const MemoryPart& part : plan.memory)
+    if (const uint64_t bytes = plan.phase_bytes(part.phase); bytes > plan.memory_bytes) {
+      plan.memory_bytes = bytes;
+      plan.peak = part.phase;
+    }
   plan.available_bytes = rollout::read_memory_info().available_bytes;
 
   const uint64_t trigger_bytes = make_curriculum(config).can_watch() ? 8 * plan.student_parameters : 0;
@@ -145,12 +207,13 @@ void check_plan(const Plan& plan) {
     std::stable_sort(parts.begin(), parts.end(),
                      [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
     for (const MemoryPart& part : parts)
-      if (!part.setting.empty()) {
+      if (!part.setting.empty() && (part.phase == plan.peak || part.phase == Phase::always)) {
         help = part.name + " take " + format_bytes(static_cast<double>(part.bytes)) + ": " + part.setting;
         break;
       }
     fail("the run needs ", format_bytes(static_cast<double>(plan.memory_bytes)), " of memory, ",
-         format_bytes(static_cast<double>(plan.available_bytes)), " are available (", help, ")");
+         format_bytes(static_cast<double>(plan.available_bytes)), " are available (most in ",
+         phase_name(plan.peak), "; ", help, ")");
   }
   if (plan.disk_bytes > plan.free_disk_bytes)
     fail("the run needs about ", format_bytes(static_cast<double>(plan.disk_bytes)), " of disk, ",
@@ -175,11 +238,20 @@ std::string plan_text(const Plan& plan) {
                       format_count(static_cast<double>(plan.student_parameters)),
                       format_count(static_cast<double>(plan.teacher_parameters)));
   text += "memory\n";
-  for (const MemoryPart& part : plan.memory)
+  std::optional<Phase> phase;
+  for (const MemoryPart& part : plan.memory) {
+    if (part.phase != phase) {
+      phase = part.phase;
+      text += part.phase == Phase::always
+                  ? "  the whole run:\n"
+                  : fmt::format("  {}, {} with the above:\n", phase_name(part.phase),
+                                format_bytes(static_cast<double>(plan.phase_bytes(part.phase))));
+    }
     text += fmt::format("  {:>10}  {}\n", format_bytes(static_cast<double>(part.bytes)), part.name);
-  text +=
-      fmt::format("  {:>10}  in all; {} available\n", format_bytes(static_cast<double>(plan.memory_bytes)),
-                  format_bytes(static_cast<double>(plan.available_bytes)));
+  }
+  text += fmt::format("  {:>10}  at most, in {}; {} available\n",
+                      format_bytes(static_cast<double>(plan.memory_bytes)), phase_name(plan.peak),
+                      format_bytes(static_cast<double>(plan.available_bytes)));
   text += fmt::format("disk         {} (a checkpoint is {}); {} free\n",
                       format_bytes(static_cast<double>(plan.disk_bytes)),
                       format_bytes(static_cast<double>(plan.checkpoint_bytes)),

@@ -11,10 +11,16 @@
 
 namespace ropd::train {
 
+// An iteration has phases that follow each other. What only one of them needs is given back when it ends
+// (Trainer, RolloutSupply), so the run needs what it always holds and the largest phase.
+enum class Phase { always, sampling, student_scoring, teacher_scoring, updates };
+std::string phase_name(Phase phase);
+
 struct MemoryPart {
   std::string name;
   uint64_t bytes = 0;
   std::string setting;  // what would make it smaller; empty = nothing
+  Phase phase = Phase::always;
 };
 
 struct Plan {
@@ -23,8 +29,11 @@ struct Plan {
   std::vector<uint64_t> minibatches;  // of one iteration
   std::string curriculum;
   // memory
-  std::vector<MemoryPart> memory;
-  uint64_t memory_bytes = 0, available_bytes = 0;
+  std::vector<MemoryPart> memory;  // in order of phases
+  Phase peak = Phase::always;      // the phase that needs most
+  uint64_t memory_bytes = 0;       // in that phase, with what is always held
+  uint64_t available_bytes = 0;
+  uint64_t phase_bytes(Phase phase) const;  // with what is always held
   // disk
   uint64_t checkpoint_bytes = 0, disk_bytes = 0, free_disk_bytes = 0;
   // time: for responses of `assumed_length` tokens at `flops` a second, measured here

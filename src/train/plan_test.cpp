@@ -35,9 +35,7 @@ TEST(Plan, BudgetsFollowTheConfiguration) {
 TEST(Plan, MemoryPartsAddUpAndFollowTheParameters) {
   const test::TinyWorld world;
   const Plan plan = make_plan(world.config("run"), 1e9);
-  uint64_t sum = 0;
-  for (const MemoryPart& part : plan.memory) sum += part.bytes;
-  EXPECT_EQ(sum, plan.memory_bytes);
+  EXPECT_EQ(plan.memory_bytes, plan.phase_bytes(plan.peak));
   const uint64_t parameters =
       test::random_parameters(test::tiny_config(Architecture::qwen3), 1).values().size();
   EXPECT_EQ(plan.student_parameters, parameters);
@@ -51,6 +49,59 @@ TEST(Plan, MemoryPartsAddUpAndFollowTheParameters) {
   EXPECT_EQ(plan.checkpoint_bytes, 20 * parameters);
   EXPECT_GT(bytes_of(plan, "activations"), 0u);
   EXPECT_GT(bytes_of(plan, "vocabulary"), 0u);
+}
+
+TEST(Plan, APhaseCountsWhatItNeedsAndWhatIsAlwaysHeld) {
+  Plan plan;
+  plan.memory = {{"weights", 100, "", Phase::always},
+                 {"keys", 20, "", Phase::sampling},
+                 {"teacher", 50, "", Phase::teacher_scoring},
+                 {"its activations", 5, "", Phase::teacher_scoring},
+                 {"gradient", 40, "", Phase::updates}};
+  EXPECT_EQ(plan.phase_bytes(Phase::always), 100u);
+  EXPECT_EQ(plan.phase_bytes(Phase::sampling), 120u);
+  EXPECT_EQ(plan.phase_bytes(Phase::teacher_scoring), 155u);
+  EXPECT_EQ(plan.phase_bytes(Phase::updates), 140u);
+}
+
+TEST(Plan, ThePeakIsTheLargestPhaseAndIsNamed) {
+  const test::TinyWorld world;
+  const Plan sampling = make_plan(world.config("run", {"rollout.memory_gb=3"}), 1e9);
+  EXPECT_EQ(sampling.peak, Phase::sampling);
+  EXPECT_THAT(plan_text(sampling), HasSubstr("at most, in sampling"));
+  const Plan updates = make_plan(world.config("run"), 1e9);
+  EXPECT_EQ(updates.peak, Phase::updates);  // the vocabulary's blocks
+  for (const Phase phase : {Phase::sampling, Phase::student_scoring, Phase::teacher_scoring, Phase::updates})
+    EXPECT_LE(updates.phase_bytes(phase), updates.memory_bytes);
+  // Objectives over whole distributions run the teacher inside the update.
+  const Plan full = make_plan(world.config("run", {"objective.kind=jsd"}), 1e9);
+  EXPECT_GT(full.phase_bytes(Phase::updates), updates.phase_bytes(Phase::updates));
+}
+
+// Measured with random weights: docs/benchmarks.md.
+TEST(Plan, ASmallQwen3WithA4BTeacherFitsInto24GiBAt4KTokens) {
+  const test::TinyWorld world;
+  const auto write_shape = [&](const char* name, const char* sizes) {
+    write_file_atomically(
+        world.path(name) / "config.json",
+        std::string(R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "head_dim": 128,
+ "vocab_size": 151936, "max_position_embeddings": 40960, "rope_theta": 1000000, "rms_norm_eps": 1e-06,
+ "hidden_act": "silu", "attention_bias": false, "tie_word_embeddings": true, "torch_dtype": "bfloat16", )") +
+            sizes + "}");
+  };
+  write_shape("student", R"("hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28,
+ "num_attention_heads": 16, "num_key_value_heads": 8)");
+  write_shape("teacher", R"("hidden_size": 2560, "intermediate_size": 9728, "num_hidden_layers": 36,
+ "num_attention_heads": 32, "num_key_value_heads": 8)");
+  const Plan plan =
+      make_plan(world.config("run", {"train.responses_per_iteration=480", "train.minibatch=128",
+                                     "train.microbatch_tokens=8192", "rollout.max_response_tokens=4096",
+                                     "rollout.precision=bf16", "rollout.memory_gb=6",
+                                     "curriculum.bank.responses=2400"}),
+                1e9);
+  EXPECT_EQ(plan.peak, Phase::teacher_scoring);
+  EXPECT_LT(plan.memory_bytes, uint64_t{24} << 30);
+  EXPECT_GT(plan.memory_bytes, uint64_t{20} << 30);  // the teacher alone is 8 GB, the student's state 12
 }
 
 TEST(Plan, LeavesOutWhatARunDoesNotNeed) {

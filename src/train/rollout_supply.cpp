@@ -1,17 +1,19 @@
 #include "train/rollout_supply.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <utility>
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "rollout/bank.h"
 #include "rollout/fingerprint.h"
 
 namespace ropd::train {
 namespace {
 
 constexpr double kGigabyte = 1e9;
+constexpr const char* kInitialBank = "initial bank";  // its seed comes from this name too
 
 io::RolloutLimits limits_for(const ModelPair& models) {
   return {.vocab_size = models.student->config().vocab_size, .eos_ids = models.eos_ids};
@@ -20,14 +22,14 @@ io::RolloutLimits limits_for(const ModelPair& models) {
 }  // namespace
 
 RolloutSupply::RolloutSupply(const TrainConfig& config, const io::RunDirectory& directory,
-                             const ModelPair& models, const QuerySet& queries)
-    : config_(config), directory_(directory), models_(models), queries_(queries) {}
+                             const ModelPair& models, const QuerySet& queries, bool releases_engine)
+    : config_(config),
+      directory_(directory),
+      models_(models),
+      queries_(queries),
+      releases_engine_(releases_engine) {}
 
-rollout::Engine& RolloutSupply::engine_with(const model::Weights& weights, uint64_t step) {
-  if (engine_) {
-    engine_->replace_weights(weights, step);
-    return *engine_;
-  }
+rollout::EngineConfig RolloutSupply::engine_config() const {
   rollout::EngineConfig engine;
   engine.max_response_tokens = static_cast<int64_t>(config_.rollout.max_response_tokens);
   engine.eos_ids = models_.eos_ids;
@@ -36,7 +38,27 @@ rollout::Engine& RolloutSupply::engine_with(const model::Weights& weights, uint6
   if (config_.rollout.memory_gb.value)
     engine.memory_bytes = static_cast<uint64_t>(*config_.rollout.memory_gb.value * kGigabyte);
   engine.with_logprobs = true;
-  engine_ = std::make_unique<rollout::Engine>(weights, config_.rollout.precision, engine, step);
+  return engine;
+}
+
+rollout::BankOptions RolloutSupply::bank_options(const std::string& stage) const {
+  rollout::BankOptions options;
+  options.stage = stage;
+  if (models_.student_renderer)
+    options.decode = [this](std::span<const Token> ids) {
+      return models_.student_renderer->tokenizer().decode(ids);
+    };
+  return options;
+}
+
+rollout::Engine& RolloutSupply::engine_with(const model::Weights& weights, uint64_t step) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (releases_engine_) engine_.reset();  // so that old and new weights are never both there
+  if (engine_)
+    engine_->replace_weights(weights, step);
+  else
+    engine_ = std::make_unique<rollout::Engine>(weights, config_.rollout.precision, engine_config(), step);
+  packing_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return *engine_;
 }
 
@@ -45,23 +67,42 @@ bool RolloutSupply::make_bank(const Path& path, const model::Weights& weights, u
   const uint64_t seed = derive_seed(config_.seed, part);
   const auto requests =
       take_requests(queries_, 0, config_.curriculum.bank.responses, seed, config_.data.grouped);
-  rollout::BankOptions options;
-  options.stage = part;
-  if (models_.student_renderer)
-    options.decode = [&](std::span<const Token> ids) {
-      return models_.student_renderer->tokenizer().decode(ids);
-    };
   return rollout::make_bank(
              engine_with(weights, step), requests, path,
-             {.model = model, .fingerprint = rollout::weights_fingerprint(weights), .seed = seed}, options)
+             {.model = model, .fingerprint = rollout::weights_fingerprint(weights), .seed = seed},
+             bank_options(part))
       .is_finished;
 }
 
+// A bank that is there was made by this run, perhaps before its first checkpoint: whatever it was made of
+// must still be the same.
+void RolloutSupply::check_initial_bank() const {
+  const Path path = directory_.initial_bank();
+  const auto found = io::read_bank_meta(path);
+  if (!found) return;  // read_bank tells of it
+  const uint64_t seed = derive_seed(config_.seed, kInitialBank);
+  const auto requests =
+      take_requests(queries_, 0, config_.curriculum.bank.responses, seed, config_.data.grouped);
+  const auto expected =
+      rollout::bank_meta(engine_config(), config_.rollout.precision, /*policy_step=*/0, requests,
+                         {.model = config_.student,
+                          .fingerprint = rollout::weights_fingerprint(model::map_weights(models_.student)),
+                          .seed = seed});
+  const std::string difference = io::bank_difference(*found, expected);
+  if (!difference.empty())
+    fail(path.string(), ": was made in another way: ", difference,
+         " (queries, student or settings changed since the run began); restore them, start a new run in "
+         "another output, or remove ",
+         path.string(), " to have it sampled again");
+}
+
 bool RolloutSupply::make_initial_bank() {
-  if (std::filesystem::exists(directory_.initial_bank()))
-    return true;  // whole; its origin is checked when it is read
-  return make_bank(directory_.initial_bank(), model::map_weights(models_.student), 0, "initial bank",
-                   config_.student);
+  if (!std::filesystem::exists(directory_.initial_bank()))
+    return make_bank(directory_.initial_bank(), model::map_weights(models_.student), 0, kInitialBank,
+                     config_.student);
+  if (!is_initial_bank_checked_) check_initial_bank();
+  is_initial_bank_checked_ = true;
+  return true;
 }
 
 bool RolloutSupply::freeze_recent_bank(const model::Weights& student, uint64_t step) {
@@ -74,19 +115,13 @@ SuppliedRollouts RolloutSupply::sample(uint64_t iteration, uint64_t count, const
   const auto requests =
       take_requests(queries_, state.next_request, count, config_.seed, config_.data.grouped);
   const Path path = directory_.rollouts(iteration);
-  rollout::BankOptions options;
-  options.stage = "iteration " + std::to_string(iteration) + " rollouts";
-  if (models_.student_renderer)
-    options.decode = [&](std::span<const Token> ids) {
-      return models_.student_renderer->tokenizer().decode(ids);
-    };
   const std::string fingerprint = rollout::weights_fingerprint(student);
   const auto result =
       rollout::make_bank(engine_with(student, state.step), requests, path,
                          {.model = config_.student + " after " + std::to_string(state.step) + " steps",
                           .fingerprint = fingerprint,
                           .seed = config_.seed},
-                         options);
+                         bank_options("iteration " + std::to_string(iteration) + " rollouts"));
   SuppliedRollouts supplied;
   supplied.is_complete = result.is_finished;
   supplied.sampling_seconds = result.run.seconds;
@@ -158,7 +193,9 @@ SuppliedRollouts RolloutSupply::take(const Source& source, uint64_t iteration, c
   } else {
     supplied.rollouts = from_bank(source, count, state);
   }
+  if (releases_engine_) engine_.reset();
   if (!supplied.is_complete) return supplied;
+  supplied.packing_seconds = std::exchange(packing_seconds_, 0);
   if (supplied.source.empty()) supplied.source.assign(supplied.rollouts.size(), 0);
   state.consumed += supplied.rollouts.size();
   for (const Rollout& rollout : supplied.rollouts) state.queries.insert(rollout.query_id);

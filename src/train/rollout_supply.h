@@ -11,7 +11,7 @@
 #include "curriculum/bank_cursor.h"
 #include "io/run_directory.h"
 #include "records/source.h"
-#include "rollout/engine.h"
+#include "rollout/bank.h"
 #include "train/model_pair.h"
 #include "train/queries.h"
 #include "train/run_state.h"
@@ -23,13 +23,15 @@ struct SuppliedRollouts {
   std::vector<uint32_t> source;  // [rollouts] part of a mixture, else 0
   bool is_complete = true;       // false: a stop request came first; what is finished is kept on disk
   double sampling_seconds = 0;
+  double packing_seconds = 0;  // new weights for the engine, those of banks made now included
   uint64_t sampled_tokens = 0;
 };
 
 class RolloutSupply {
  public:
+  // releases_engine: packed weights are kept only while something is sampled.
   RolloutSupply(const TrainConfig& config, const io::RunDirectory& directory, const ModelPair& models,
-                const QuerySet& queries);
+                const QuerySet& queries, bool releases_engine = false);
 
   // The rollouts of an iteration. `student` are the weights after `state.step` optimization steps. Advances
   // the cursors and counters of `state` when complete.
@@ -41,18 +43,21 @@ class RolloutSupply {
   bool make_initial_bank();
   bool freeze_recent_bank(const model::Weights& student, uint64_t step);
 
-  // Memory of packed weights that no later iteration needs.
-  void release_engine() { engine_.reset(); }
-
  private:
   const TrainConfig& config_;
   const io::RunDirectory& directory_;
   const ModelPair& models_;
   const QuerySet& queries_;
+  const bool releases_engine_;
+  double packing_seconds_ = 0;  // since the last take()
   std::unique_ptr<rollout::Engine> engine_;
+  bool is_initial_bank_checked_ = false;
   std::map<std::string, std::vector<Rollout>> banks_;  // by source_name
 
   rollout::Engine& engine_with(const model::Weights& weights, uint64_t step);
+  rollout::EngineConfig engine_config() const;
+  rollout::BankOptions bank_options(const std::string& stage) const;
+  void check_initial_bank() const;
   bool make_bank(const Path& path, const model::Weights& weights, uint64_t step, const std::string& part,
                  const std::string& model);
   SuppliedRollouts sample(uint64_t iteration, uint64_t count, const model::Weights& student, RunState& state);

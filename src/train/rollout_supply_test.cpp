@@ -171,7 +171,7 @@ TEST_F(Curricula, RefuseABankOfAnotherModelInTheRunsPlace) {
     std::filesystem::copy(world.path("run") / "banks" / name, world.path("other") / "banks" / name);
   write_file_atomically(world.path("other") / "config.yaml", config_to_yaml(other, true));
   EXPECT_THAT(error_of([&] { resume_run(world.path("other"), "test"); }),
-              HasSubstr("sampled from another model"));
+              HasSubstr("made in another way: model_fingerprint"));
 }
 
 TEST_F(Curricula, RefuseABankWithForeignIdsOrTooFewRows) {

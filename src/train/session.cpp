@@ -99,11 +99,14 @@ class Session {
     const auto begin = std::chrono::steady_clock::now();
     const uint64_t first_iteration = trainer.iteration();
     double checkpoint_seconds = 0;
+    // A session may have ended inside the evaluation behind the iteration that was restored.
+    if (trainer.state().minibatches == 0 && !evaluate_if_due(trainer)) return stop(trainer);
     while (!trainer.is_done()) {
       auto record = trainer.iterate();
       if (!record) return stop(trainer);
       record->unix_time = unix_time();
       record->seconds.checkpoint = checkpoint_seconds;
+      record->seconds.evaluation = evaluation_seconds_;
       file.append(*record);
       tensorboard_->write(*record);
       const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -117,15 +120,9 @@ class Session {
       const auto before = std::chrono::steady_clock::now();
       if (is_due || trainer.is_done() || is_kept(trainer.state().step)) save(trainer);
       checkpoint_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
-      if (is_evaluation_due(config_.eval, record->iteration, config_.train.iterations) &&
-          !evaluate_student(config_, directory_, models_, trainer.student().weights(), trainer.state().step))
-        return stop(trainer);
+      if (!evaluate_if_due(trainer)) return stop(trainer);
       if (stop_requested() && !trainer.is_done()) return stop(trainer);
     }
-    // A run that was stopped inside its last evaluation comes here again.
-    if (config_.eval.suite &&
-        !evaluate_student(config_, directory_, models_, trainer.student().weights(), trainer.state().step))
-      return stop(trainer);
     check_budget(config_, trainer.state(), first_step_);
     return RunOutcome::done;
   }
@@ -140,6 +137,20 @@ class Session {
   std::optional<io::TensorBoardWriter> tensorboard_;
   uint64_t first_step_ = 0;
   std::optional<uint64_t> saved_step_;
+  double evaluation_seconds_ = 0;  // of the last one, until the next line tells of it
+
+  // Behind the iterations that are due and have no summary yet. False after a stop request.
+  bool evaluate_if_due(Trainer& trainer) {
+    const auto begin = std::chrono::steady_clock::now();
+    const uint64_t closed = trainer.iteration() - 1;
+    const bool is_due = closed > 0 && is_evaluation_due(config_.eval, closed, config_.train.iterations);
+    const bool is_finished = !is_due || evaluate_student(config_, directory_, models_,
+                                                         trainer.student().weights(), trainer.state().step);
+    evaluation_seconds_ = 0;
+    if (is_due)
+      evaluation_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return is_finished;
+  }
 
   static uint64_t checkpoint_bytes(Trainer& trainer) {
     return 2 * 5 * sizeof(float) *

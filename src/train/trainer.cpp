@@ -1,5 +1,7 @@
 #include "train/trainer.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -31,6 +33,15 @@ constexpr size_t kActivationBytes = size_t{2} << 30;  // when train.activation_m
 size_t activation_budget(const TrainConfig& config) {
   const auto& gigabytes = config.train.activation_memory_gb.value;
   return gigabytes ? static_cast<size_t>(*gigabytes * 1e9) : kActivationBytes;
+}
+
+// From this size of both models on, a phase gives its memory back when it ends: other phases may need it, and
+// fresh pages cost nothing beside the work on them. With small models they would cost a tenth of an
+// iteration.
+constexpr uint64_t kLargeModelBytes = uint64_t{512} << 20;
+
+bool are_large(const ModelPair& models) {
+  return models.student->num_bytes() + models.teacher->num_bytes() >= kLargeModelBytes;
 }
 
 Path starting_model(const TrainConfig& config) {
@@ -65,13 +76,12 @@ Trainer::Trainer(const TrainConfig& config, const io::RunDirectory& directory, c
       objective_(objective_config(config, models.eos_ids)),
       student_(model::Parameters::load(io::ModelDirectory(starting_model(config)))),
       weights_(student_.weights()),
-      gradients_(student_),
       first_moment_(student_.values().size()),
       second_moment_(student_.values().size()),
       optimizer_(adamw_settings(config), first_moment_.values(), second_moment_.values()),
       curriculum_(make_curriculum(config, starting_step(config))),
-      pass_(weights_, config.train.precision, activation_budget(config)),
-      supply_(config, directory, models, queries) {
+      is_large_(are_large(models)),
+      supply_(config, directory, models, queries, is_large_) {
   for (const auto& slot : student_.slots())
     tensors_.push_back({slot.name, static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size)});
   if (curriculum_.can_watch()) {
@@ -81,9 +91,11 @@ Trainer::Trainer(const TrainConfig& config, const io::RunDirectory& directory, c
         std::make_unique<curriculum::GradientTrigger>(trigger_running_.values(), trigger_previous_.values());
   }
   translation_ = models.translation([this](const std::string& id) -> const Query& { return query_of(id); });
-  state_.fingerprints = {{"queries", data_fingerprint(queries)},
-                         {"student", rollout::weights_fingerprint(model::map_weights(models.student))},
-                         {"teacher", rollout::weights_fingerprint(models.teacher_weights)}};
+  state_.fingerprints["queries"] = data_fingerprint(queries);
+  state_.fingerprints["student"] = rollout::weights_fingerprint(model::map_weights(models.student));
+  models.student->release_pages();
+  state_.fingerprints["teacher"] = rollout::weights_fingerprint(models.teacher_weights);
+  models.teacher->release_pages();
   if (config.continue_from) {
     const Path from = *config.continue_from;
     const RunState before = parse_run_state(read_file(from / "state.json"), (from / "state.json").string());
@@ -98,6 +110,17 @@ Trainer::Trainer(const TrainConfig& config, const io::RunDirectory& directory, c
     optimizer_ =
         optim::AdamW(adamw_settings(config), first_moment_.values(), second_moment_.values(), before.updates);
   }
+}
+
+void Trainer::give_back(model::Workspace& workspace) const {
+  if (!is_large_) return;
+  workspace = {};
+  malloc_trim(0);
+}
+
+void Trainer::give_back_teacher() {
+  give_back(teacher_workspace_);
+  if (is_large_) models_.teacher->release_pages();
 }
 
 const Query& Trainer::query_of(const std::string& id) const {
@@ -122,7 +145,10 @@ std::optional<IterationRecord> Trainer::iterate() {
   }
   bool was_stopped = false;
   train_minibatches(was_stopped);
-  if (was_stopped) return std::nullopt;
+  if (was_stopped) {
+    open_->record.seconds.total += total.seconds();  // saved with it; the next session adds its own
+    return std::nullopt;
+  }
 
   IterationRecord record = std::move(open_->record);
   record.steps = std::move(open_steps_);
@@ -155,7 +181,10 @@ bool Trainer::take_rollouts() {
   open.record.stage = curriculum_.stage_of(iteration);
   open.record.source = source_name(source);
   open.record.policy_step = state_.step;
-  open.record.seconds.rollout = watch.seconds();
+  models_.student->release_pages();  // an initial bank or its check has read them
+  if (is_large_) malloc_trim(0);     // the packed weights
+  open.record.seconds.refresh = supplied.packing_seconds;
+  open.record.seconds.rollout = watch.seconds() - supplied.packing_seconds;
   if (supplied.sampled_tokens > 0)
     open.record.rollout_tokens_per_second =
         static_cast<double>(supplied.sampled_tokens) / std::max(supplied.sampling_seconds, 1e-9);
@@ -178,12 +207,14 @@ std::vector<Scores> Trainer::score(std::span<const Rollout> rollouts, IterationR
                                 .temperature = static_cast<float>(config_.rollout.temperature)};
   const Stopwatch student_watch;
   auto scores = distill::score_student(weights_, rollouts, config, workspace_, progress("student scores"));
+  give_back(workspace_);
   record.seconds.score_student += student_watch.seconds();
   const Stopwatch teacher_watch;
   config.precision = config_.train.teacher_precision;
   config.temperature = static_cast<float>(config_.objective.teacher_temperature);
   distill::score_teacher(scores, models_.teacher_weights, rollouts, config, teacher_workspace_,
                          translation_ ? &*translation_ : nullptr, progress("teacher scores"));
+  give_back_teacher();
   record.seconds.score_teacher += teacher_watch.seconds();
   // Of stored text the student has moved away since: that is no drift.
   if (curriculum_.source_of(iteration()).needs_current() && state_.step == record.policy_step)
@@ -236,6 +267,21 @@ void Trainer::train_minibatches(bool& was_stopped) {
   }
 }
 
+distill::MicrobatchResult Trainer::accumulate(model::Gradients& gradients, const Microbatch& microbatch,
+                                              const distill::GradientConfig& config) {
+  const distill::FullTeacher teacher{&models_.teacher_weights, config_.train.teacher_precision,
+                                     &teacher_workspace_};
+  if (!pass_) pass_.emplace(weights_, config_.train.precision, activation_budget(config_));
+  const auto result = distill::accumulate_gradient(gradients, *pass_, weights_, microbatch.items, config,
+                                                   config_.train.precision, teacher);
+  if (is_large_) {  // also between microbatches: a trace keeps the size of the largest it has seen
+    pass_.reset();
+    malloc_trim(0);
+    if (objective_.needs_full_teacher()) give_back_teacher();
+  }
+  return result;
+}
+
 StepRecord Trainer::update(std::span<const ScoredRollout> minibatch) {
   StepRecord record;
   record.iteration = iteration();
@@ -247,14 +293,11 @@ StepRecord Trainer::update(std::span<const ScoredRollout> minibatch) {
       open_->rollouts.size() <= config_.train.minibatch || config_.train.rescore == Rescore::minibatch;
 
   Stopwatch gradient_watch;
-  gradients_.clear();
+  model::Gradients gradients(student_);
   distill::MicrobatchResult sum;
   distill::GradientConfig gradient_config{.objective = objective_, .old_is_current = is_only_minibatch};
-  const distill::FullTeacher teacher{&models_.teacher_weights, config_.train.teacher_precision,
-                                     &teacher_workspace_};
   for (const Microbatch& microbatch : pack_minibatch(minibatch, config_)) {
-    const auto part = distill::accumulate_gradient(gradients_, pass_, weights_, microbatch.items,
-                                                   gradient_config, config_.train.precision, teacher);
+    const auto part = accumulate(gradients, microbatch, gradient_config);
     ++record.microbatches;
     sum.weighted_loss += part.weighted_loss;
     sum.tokens += part.tokens;
@@ -273,13 +316,13 @@ StepRecord Trainer::update(std::span<const ScoredRollout> minibatch) {
                  .clamp_fraction = static_cast<double>(sum.clamped) / terms,
                  .policy_kl = sum.policy_kl / static_cast<double>(std::max<uint64_t>(sum.tokens, 1))};
 
-  record.grad_norm = optim::global_norm(gradients_.values());
+  record.grad_norm = optim::global_norm(gradients.values());
   record.step = ++state_.step;
   if (!std::isfinite(record.grad_norm) || !std::isfinite(record.loss)) {
     record.skipped = true;
-    const auto found = optim::find_non_finite(gradients_.values(), tensors_);
+    const auto found = optim::find_non_finite(gradients.values(), tensors_);
     record.skip_reason =
-        found ? optim::describe(*found, gradients_.values().size()) : "the loss is not finite";
+        found ? optim::describe(*found, gradients.values().size()) : "the loss is not finite";
     ++state_.skipped_steps;
     ++state_.skipped_in_a_row;
     if (config_.train.max_skipped_steps > 0 && state_.skipped_in_a_row >= config_.train.max_skipped_steps)
@@ -290,10 +333,10 @@ StepRecord Trainer::update(std::span<const ScoredRollout> minibatch) {
   } else {
     state_.skipped_in_a_row = 0;
     const Stopwatch trigger_watch;
-    if (curriculum_.is_watching()) trigger_->observe(gradients_.values(), record.scale);
+    if (curriculum_.is_watching()) trigger_->observe(gradients.values(), record.scale);
     record.seconds_trigger = trigger_watch.seconds();
     const Stopwatch optimizer_watch;
-    optimizer_.update(student_.values(), gradients_.values(),
+    optimizer_.update(student_.values(), gradients.values(),
                       optim::clip_coefficient(record.grad_norm, config_.train.grad_clip));
     state_.updates = optimizer_.updates();
     record.seconds_optimizer = optimizer_watch.seconds();

@@ -57,7 +57,6 @@ class Trainer {
   std::optional<IterationRecord> iterate();
 
   model::Parameters& student() { return student_; }
-  size_t activation_bytes() const { return pass_.bytes(); }
 
  private:
   // constant after construction
@@ -70,7 +69,6 @@ class Trainer {
   // what training changes
   model::Parameters student_;
   const model::Weights weights_;  // views of student_
-  model::Gradients gradients_;
   FloatStorage first_moment_, second_moment_;
   optim::AdamW optimizer_;
   FloatStorage trigger_running_, trigger_previous_;  // empty when no iteration is watched
@@ -79,9 +77,11 @@ class Trainer {
   RunState state_;
   std::optional<OpenIteration> open_;
   std::vector<StepRecord> open_steps_;
-  // memory and parts
-  model::TrainingPass pass_;
+  // memory of one phase each (plan.h); with large models given back when the phase ends
+  const bool is_large_;
+  std::optional<model::TrainingPass> pass_;
   model::Workspace workspace_, teacher_workspace_;
+  // parts
   RolloutSupply supply_;
   std::optional<distill::TeacherTranslation> translation_;
   std::vector<optim::TensorRange> tensors_;
@@ -91,6 +91,10 @@ class Trainer {
   StepRecord update(std::span<const ScoredRollout> minibatch);
   void train_minibatches(bool& was_stopped);
   void finish_record(IterationRecord& record);
+  distill::MicrobatchResult accumulate(model::Gradients& gradients, const Microbatch& microbatch,
+                                       const distill::GradientConfig& config);
+  void give_back(model::Workspace& workspace) const;
+  void give_back_teacher();
   const Query& query_of(const std::string& id) const;
 };
 
