@@ -1,7 +1,5 @@
 #include "base/config_fields.h"
 
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -11,66 +9,9 @@
 namespace ropd {
 namespace {
 
-constexpr size_t kMaxBytes = 1 << 20;
-constexpr int kMaxDepth = 32;
-constexpr int kMaxNodes = 100000;  // aliases can make a short text expand without end
+constexpr int kMaxKeyParts = 32;
 
 using Kind = ConfigNode::Kind;
-
-// Copies yaml-cpp's graph into our tree, with bounds.
-class Converter {
- public:
-  explicit Converter(std::string_view where) : where_(where) {}
-
-  ConfigNode convert(const YAML::Node& node, int depth) {
-    ConfigNode out{.where = place_of(node)};
-    if (depth > kMaxDepth) fail(out.where, ": nested deeper than ", kMaxDepth, " levels");
-    if (++num_nodes_ > kMaxNodes) fail(where_, ": more than ", kMaxNodes, " values (aliases that multiply?)");
-    if (node.IsScalar()) {
-      out.kind = Kind::scalar;
-      out.scalar = node.Scalar();
-      out.is_quoted = node.Tag() == "!";
-    } else if (node.IsSequence()) {
-      out.kind = Kind::list;
-      for (const auto& item : node) out.items.push_back(convert(item, depth + 1));
-    } else if (node.IsMap()) {
-      out.kind = Kind::map;
-      for (const auto& entry : node) add_entry(out, entry.first, entry.second, depth);
-    }
-    return out;
-  }
-
- private:
-  std::string_view where_;
-  int num_nodes_ = 0;
-
-  std::string place_of(const YAML::Node& node) const {
-    const auto mark = node.Mark();
-    return mark.is_null() ? std::string(where_) : std::string(where_) + ":" + std::to_string(mark.line + 1);
-  }
-  void add_entry(ConfigNode& out, const YAML::Node& key, const YAML::Node& value, int depth) {
-    if (!key.IsScalar()) fail(place_of(key), ": a key must be plain text");
-    const std::string name = key.Scalar();
-    if (config_detail::find_entry(out, name)) fail(place_of(key), ": the key '", name, "' occurs twice");
-    ConfigNode child = convert(value, depth + 1);
-    child.where = place_of(key);
-    child.name = name;
-    out.items.push_back(std::move(child));
-  }
-};
-
-ConfigNode parse_document(std::string_view text, std::string_view where) {
-  if (text.size() > kMaxBytes) fail(where, ": has ", text.size(), " bytes, a config has at most ", kMaxBytes);
-  std::vector<YAML::Node> documents;
-  try {
-    documents = YAML::LoadAll(std::string(text));
-  } catch (const YAML::Exception& error) {  // the library's border: its exceptions become ours
-    fail(where, ":", error.mark.line + 1, ": not valid YAML: ", error.msg);
-  }
-  if (documents.size() > 1) fail(where, ": holds ", documents.size(), " YAML documents, expected one");
-  if (documents.empty()) return {.where = std::string(where)};
-  return Converter(where).convert(documents[0], 0);
-}
 
 // Descends one step of a dotted key, making maps on the way.
 ConfigNode& child_of(ConfigNode& node, const std::string& name, const std::string& where) {
@@ -90,7 +31,7 @@ ConfigNode& child_of(ConfigNode& node, const std::string& name, const std::strin
   return node.items.back();
 }
 
-void set_where(ConfigNode& node, const std::string& where) {  // bounded by kMaxDepth
+void set_where(ConfigNode& node, const std::string& where) {  // a parsed value has bounded depth
   node.where = where;
   for (auto& item : node.items) set_where(item, where);
 }
@@ -100,11 +41,11 @@ void apply_override(ConfigNode& root, const std::string& text) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
     fail(where, ": expected key=value, e.g. train.learning_rate=2e-6");
-  ConfigNode value = parse_document(std::string_view(text).substr(equals + 1), where);
+  ConfigNode value = parse_yaml_document(std::string_view(text).substr(equals + 1), where);
   ConfigNode* node = &root;
   size_t begin = 0;
   for (int depth = 0; begin <= equals; ++depth) {
-    if (depth > kMaxDepth) fail(where, ": a key has at most ", kMaxDepth, " parts");
+    if (depth > kMaxKeyParts) fail(where, ": a key has at most ", kMaxKeyParts, " parts");
     const auto end = std::min(text.find('.', begin), equals);
     if (end == begin) fail(where, ": the key has an empty part");
     node = &child_of(*node, text.substr(begin, end - begin), where);
@@ -171,9 +112,10 @@ std::string Range::text() const {
 }
 
 ConfigNode parse_yaml(std::string_view text, std::string_view where, std::span<const std::string> overrides) {
-  ConfigNode root = parse_document(text, where);
+  ConfigNode root = parse_yaml_document(text, where);
   if (root.kind != Kind::map && root.kind != Kind::null)
     fail(where, ": expected 'key: value' lines, found ", shown(root));
+  root.where = where;  // no single line
   for (const auto& text_of_override : overrides) apply_override(root, text_of_override);
   return root;
 }
@@ -189,6 +131,46 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
     }
   }
   return best ? *best : "";
+}
+
+namespace {
+
+// The deepest node on the way to a key like stages[0].of, and whether it is the key's own.
+std::pair<const ConfigNode*, bool> node_of(const ConfigNode& root, std::string_view key) {
+  const ConfigNode* node = &root;
+  while (!key.empty()) {
+    const bool is_index = key[0] == '[';
+    const size_t end = is_index ? key.find(']') : std::min(key.find_first_of(".["), key.size());
+    const std::string_view step = key.substr(is_index, end - is_index);
+    key.remove_prefix(end + is_index);
+    if (key.starts_with('.')) key.remove_prefix(1);
+    const ConfigNode* next = nullptr;
+    if (is_index) {
+      size_t index = 0;
+      std::from_chars(step.data(), step.data() + step.size(), index);
+      if (node->kind == Kind::list && index < node->items.size()) next = &node->items[index];
+    } else {
+      next = config_detail::find_entry(*node, step);
+    }
+    if (!next) return {node, false};
+    node = next;
+  }
+  return {node, true};
+}
+
+}  // namespace
+
+std::string ConfigPlace::where(std::string_view key) const {
+  return node_ ? node_of(*node_, key).first->where : "";
+}
+
+std::string ConfigPlace::blame(std::initializer_list<std::string_view> keys) const {
+  const std::string_view first = *keys.begin();
+  const auto given = std::find_if(keys.begin(), keys.end(),
+                                  [&](std::string_view key) { return node_ && node_of(*node_, key).second; });
+  const std::string place = where(given == keys.end() ? first : *given);
+  const std::string separator = key_.empty() || first.empty() ? "" : ".";
+  return (place.empty() ? "" : place + ": ") + key_ + separator + std::string(first);
 }
 
 namespace config_detail {
@@ -340,70 +322,6 @@ std::string joined(std::span<const std::string_view> names, std::string_view sep
 
 namespace {
 
-std::string quoted_text(std::string_view text) {
-  std::string out = "\"";
-  for (const char letter : text) {
-    const auto code = static_cast<unsigned char>(letter);
-    if (letter == '"' || letter == '\\') {
-      out += '\\', out += letter;
-    } else if (letter == '\n') {
-      out += "\\n";
-    } else if (letter == '\t') {
-      out += "\\t";
-    } else if (code < 32 || code == 127) {
-      out += "\\x", out += "0123456789abcdef"[code >> 4], out += "0123456789abcdef"[code & 15];
-    } else {
-      out += letter;
-    }
-  }
-  return out + "\"";
-}
-
-}  // namespace
-
-std::string write_value(const ConfigNode& node) {
-  std::string inside;
-  switch (node.kind) {
-    case Kind::null:
-      return "null";
-    case Kind::scalar:
-      return node.is_quoted ? quoted_text(node.scalar) : node.scalar;
-    case Kind::list:
-      for (const auto& item : node.items) inside += (inside.empty() ? "" : ", ") + write_value(item);
-      return "[" + inside + "]";
-    case Kind::map:
-      for (const auto& child : node.items) {
-        inside += (inside.empty() ? "" : ", ") + child.name + ": " + write_value(child);
-      }
-      return "{" + inside + "}";
-  }
-  return "";
-}
-
-namespace {
-
-bool holds_maps(const ConfigNode& node) {
-  return node.kind == Kind::list && !node.items.empty() && node.items[0].kind == Kind::map;
-}
-
-void write_map(std::string& out, const ConfigNode& node, const std::string& indent, bool with_comments) {
-  for (const auto& child : node.items) {
-    std::string line = indent + child.name + ":";
-    const bool is_block = (child.kind == Kind::map && !child.items.empty()) || holds_maps(child);
-    if (!is_block) line += " " + write_value(child);
-    if (with_comments && !child.comment.empty()) {
-      line.resize(std::max<size_t>(line.size() + 2, 36), ' ');
-      line += "# " + child.comment;
-    }
-    out += line + "\n";
-    if (holds_maps(child)) {
-      for (const auto& item : child.items) out += indent + "  - " + write_value(item) + "\n";
-    } else if (is_block) {
-      write_map(out, child, indent + "  ", with_comments);
-    }
-  }
-}
-
 std::string table_cell(std::string text) {
   for (size_t place = 0; (place = text.find('|', place)) != std::string::npos; place += 2)
     text.replace(place, 1, "\\|");
@@ -411,12 +329,6 @@ std::string table_cell(std::string text) {
 }
 
 }  // namespace
-
-std::string write_yaml(const ConfigNode& map, bool with_comments) {
-  std::string out;
-  write_map(out, map, "", with_comments);
-  return out;
-}
 
 std::string fields_markdown(std::string_view title, std::span<const FieldInfo> fields) {
   std::string out = "# " + std::string(title) + "\n\n";

@@ -3,14 +3,15 @@
 // and that list drives parsing, defaults, help, saving and docs/config.md. A field may be bool, an integer,
 // double, std::string, std::optional<T> (null = absent), Auto<T> (`auto` = absent), std::vector<T>,
 // std::array<T, n>, an enum with an `enum_names(T)` table, or a struct with fields(). An optional `void
-// validate() const` runs after a struct was read, inner structs first. Source: a YAML file plus key=value
-// overrides (a.b.c=value, value parsed as YAML; a number in the key indexes a list). Errors name file, line,
-// key, the value, what was expected, and for an unknown key the nearest valid one. Everything that depends on
-// YAML is in the .cpp; the templates here only walk the field lists.
+// validate(const ConfigPlace&) const` runs after a struct was read, inner structs first. Source: a YAML file
+// plus key=value overrides (a.b.c=value, value parsed as YAML; a number in the key indexes a list). Errors
+// name file, line, key, the value, what was expected, and for an unknown key the nearest valid one. The text
+// itself is read by base/yaml.h; the templates here only walk the field lists.
 #pragma once
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <span>
@@ -20,7 +21,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/file.h"
+#include "base/yaml.h"
 
 namespace ropd {
 
@@ -76,27 +79,35 @@ struct FieldInfo {
   bool is_section = false;
 };
 
-// What a YAML document says, independent of the YAML library.
-struct ConfigNode {
-  enum class Kind { null, scalar, list, map };
-  Kind kind = Kind::null;
-  std::string scalar;
-  bool is_quoted = false;
-  std::vector<ConfigNode> items;  // of a list or a map
-  std::string name;               // of an item of a map
-  std::string where;              // run.yaml:12, or the override
-  std::string comment;            // for writing
-};
-
-// Reads text; `where` names it in errors. At most 1 MB, 32 levels and 100,000 nodes.
+// The map that a text holds, with overrides applied; `where` names it in errors.
 ConfigNode parse_yaml(std::string_view text, std::string_view where,
                       std::span<const std::string> overrides = {});
-std::string write_yaml(const ConfigNode& map, bool with_comments = false);
-std::string write_value(const ConfigNode& node);  // on one line: 1, [1, 2], {a: 1}
 std::string fields_markdown(std::string_view title, std::span<const FieldInfo> fields);
 std::string fields_text(std::span<const FieldInfo> fields);  // for --help
 // The candidate with the smallest edit distance, or empty when none is near.
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
+
+// Where the values of a struct were given, for its validate(): names the key to blame with file and line.
+// Refers to the parsed text; empty for values that come from code.
+class ConfigPlace {
+ public:
+  ConfigPlace() = default;
+  ConfigPlace(const ConfigNode& node, std::string key) : node_(&node), key_(std::move(key)) {}
+  // Fails with "run.yaml:12: train.minibatch" in front of the parts: the first key's full name (keys are
+  // relative to the struct: bank.responses, stages[0].of; empty for the struct itself), and the place of the
+  // first key that was given at all, else of the section around it. What an override set is named as the
+  // override.
+  template <class... Parts>
+  [[noreturn]] void refuse(std::initializer_list<std::string_view> keys, const Parts&... parts) const {
+    fail(blame(keys), parts...);
+  }
+  std::string where(std::string_view key) const;  // run.yaml:12, or empty
+
+ private:
+  const ConfigNode* node_ = nullptr;
+  std::string key_;
+  std::string blame(std::initializer_list<std::string_view> keys) const;
+};
 
 namespace config_detail {
 
@@ -222,7 +233,7 @@ void read_value(T& value, const ConfigNode& node, const Place& place) {
     }
   });
   refuse_unknown(node, place, known);
-  if constexpr (requires { value.validate(); }) value.validate();
+  if constexpr (requires { value.validate(ConfigPlace{}); }) value.validate(ConfigPlace(node, place.key));
 }
 
 template <class T>

@@ -15,7 +15,8 @@ void visit_plain_sources(const Source& source, const std::function<void(const So
 }
 
 std::string stage_label(size_t index, const Stage& stage) {
-  return "curriculum stage " + std::to_string(index + 1) + " (" + source_name(stage.source) + ")";
+  return stage.where + (stage.where.empty() ? "" : ": ") + "curriculum stage " + std::to_string(index + 1) +
+         " (" + source_name(stage.source) + ")";
 }
 
 void check_source(const std::string& label, const Source& source, bool inside_mix) {

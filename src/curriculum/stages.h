@@ -21,6 +21,7 @@ struct Stage {
   Source source;
   std::optional<uint64_t> iterations;  // ends after so many
   bool until_trigger = false;          // ends by the trigger; neither: lasts to the end of the run
+  std::string where = {};              // run.yaml:12, in front of errors
 };
 
 struct CurriculumSettings {

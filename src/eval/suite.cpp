@@ -88,15 +88,17 @@ std::string fingerprint_of(const Suite& suite) {
 
 }  // namespace
 
-void SuiteConfig::validate() const {
-  if (benchmarks.empty()) fail("suite '", name, "': no benchmarks, expected at least one");
+void SuiteConfig::validate(const ConfigPlace& place) const {
+  if (benchmarks.empty()) place.refuse({"benchmarks"}, ": no benchmarks, expected at least one");
   std::set<std::string> names;
-  for (const auto& benchmark : benchmarks) {
+  for (size_t i = 0; i < benchmarks.size(); ++i) {
+    const auto& benchmark = benchmarks[i];
+    const std::string key = "benchmarks[" + std::to_string(i) + "]";
     if (benchmark.name.empty() || benchmark.file.empty())
-      fail("suite '", name, "': benchmark '", benchmark.name, "' with file '", benchmark.file,
-           "', expected both a name and a file");
+      place.refuse({key}, ": '", benchmark.name, "' with file '", benchmark.file,
+                   "', expected both a name and a file");
     if (!names.insert(benchmark.name).second)
-      fail("suite '", name, "': benchmark '", benchmark.name, "' occurs twice");
+      place.refuse({key}, ": the benchmark '", benchmark.name, "' occurs twice");
   }
 }
 

@@ -59,7 +59,7 @@ struct SuiteConfig {
     field("thinking", thinking, "the chat template's enable_thinking");
     field("benchmarks", benchmarks, "what is asked, in the order of the tables");
   }
-  void validate() const;
+  void validate(const ConfigPlace& place = {}) const;
 };
 
 // One benchmark with its questions.

@@ -79,7 +79,7 @@ TEST_F(SuiteFiles, WrongSuitesAreRefusedInOneLine) {
   write("suite.yaml", "benchmarks: [{name: a, file: a.jsonl, sample: 3}]\n");
   EXPECT_THAT(error(), HasSubstr("samples"));
   write("suite.yaml", "benchmarks: [{name: a, file: a.jsonl}, {name: a, file: a.jsonl}]\n");
-  EXPECT_THAT(error(), HasSubstr("'a' occurs twice"));
+  EXPECT_THAT(error(), HasSubstr("suite.yaml:1: benchmarks[1]: the benchmark 'a' occurs twice"));
   EXPECT_THROW(load_suite("nine", directory_.path()), Error);
 }
 

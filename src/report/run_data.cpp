@@ -1,12 +1,11 @@
 #include "report/run_data.h"
 
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/yaml.h"
 #include "io/metrics_file.h"
 
 namespace ropd::report {
@@ -63,37 +62,25 @@ void flatten(Settings& settings, const std::string& prefix, const Json& value, i
                                   : value.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-bool is_flat(const YAML::Node& node) {
-  return std::all_of(node.begin(), node.end(),
-                     [](const auto& item) { return item.IsScalar() || item.IsNull(); });
-}
-
-void flatten(Settings& settings, const std::string& prefix, const YAML::Node& node, int depth) {
-  if (depth > kMaxDepth || settings.size() >= kMaxSettings) return;
-  if (node.IsMap()) {
-    for (const auto& item : node)
-      flatten(settings, joined(prefix, item.first.as<std::string>("?")), item.second, depth + 1);
-  } else if (node.IsSequence() && is_flat(node)) {
+void flatten(Settings& settings, const std::string& prefix, const ConfigNode& node) {
+  using Kind = ConfigNode::Kind;
+  if (settings.size() >= kMaxSettings) return;
+  const bool is_flat = std::all_of(node.items.begin(), node.items.end(), [](const ConfigNode& item) {
+    return item.kind == Kind::scalar || item.kind == Kind::null;
+  });
+  const auto text = [](const ConfigNode& item) { return item.kind == Kind::null ? "null" : item.scalar; };
+  if (node.kind == Kind::map) {
+    for (const auto& item : node.items) flatten(settings, joined(prefix, item.name), item);
+  } else if (node.kind == Kind::list && is_flat) {
     std::string list;
-    for (const auto& item : node) list += (list.empty() ? "" : ", ") + item.as<std::string>("null");
+    for (const auto& item : node.items) list += (list.empty() ? "" : ", ") + text(item);
     add_setting(settings, prefix, "[" + list + "]");
-  } else if (node.IsSequence()) {
+  } else if (node.kind == Kind::list) {
     size_t index = 0;
-    for (const auto& item : node)
-      flatten(settings, prefix + "[" + std::to_string(index++) + "]", item, depth + 1);
+    for (const auto& item : node.items) flatten(settings, prefix + "[" + std::to_string(index++) + "]", item);
   } else {
-    add_setting(settings, prefix, node.IsNull() ? "null" : node.as<std::string>(""));
+    add_setting(settings, prefix, text(node));
   }
-}
-
-Settings flatten_yaml(const std::string& text, const Path& path) {
-  Settings settings;
-  try {
-    flatten(settings, "", YAML::Load(text), 0);
-  } catch (const YAML::Exception& error) {
-    fail(path.string(), ": ", error.what());
-  }
-  return settings;
 }
 
 Json read_json(const Path& path) { return parse_json(read_file(path, kMaxDocumentBytes), path.string()); }
@@ -163,7 +150,7 @@ RunData read_run(const std::string& argument) {
     run.iterations = io::read_metrics(file).iterations;
   if (const Path file = run.path / "config.yaml"; std::filesystem::exists(file)) {
     run.config_text = read_file(file, uint64_t{1} << 20);
-    run.config = flatten_yaml(run.config_text, file);
+    flatten(run.config, "", parse_yaml_document(run.config_text, file.string()));
   }
   if (const Path file = run.path / "environment.json"; std::filesystem::exists(file))
     flatten(run.environment, "", read_json(file), 0);

@@ -29,10 +29,12 @@
 
 namespace ropd::train {
 
-void SftConfig::validate() const {
-  if (steps > 0 && warmup_steps >= steps) fail("warmup_steps ", warmup_steps, " must be below steps ", steps);
+void SftConfig::validate(const ConfigPlace& place) const {
+  if (steps > 0 && warmup_steps >= steps)
+    place.refuse({"warmup_steps", "steps"}, " ", warmup_steps, " must be below steps ", steps);
   if (final_learning_rate > learning_rate)
-    fail("final_learning_rate ", final_learning_rate, " is above learning_rate ", learning_rate);
+    place.refuse({"final_learning_rate", "learning_rate"}, " ", final_learning_rate,
+                 " is above learning_rate ", learning_rate);
 }
 
 double learning_rate_at(const SftConfig& config, uint64_t step, uint64_t total_steps) {

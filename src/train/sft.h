@@ -65,7 +65,7 @@ struct SftConfig {
     field("prompt_suffix", prompt_suffix, "put behind every prompt");
     field("thinking", thinking, "the chat template's enable_thinking");
   }
-  void validate() const;
+  void validate(const ConfigPlace& place = {}) const;
 };
 
 // Where examples come from: number `index` of an endless stream, when a share `progress` of the steps is

@@ -28,98 +28,115 @@ Source make_source(SourceKind kind, const StageConfig& stage) {
   return source;
 }
 
-void check_mix(const TrainConfig& config) {
+void check_mix(const TrainConfig& config, const ConfigPlace& place) {
   const bool has_mix = has_source(config, SourceKind::mix);
   if (config.train.reduction == Reduction::source_balanced && !has_mix)
-    fail(
-        "train.reduction is source_balanced, but no stage of curriculum.stages is a mix; use "
-        "minibatch_tokens");
+    place.refuse({"train.reduction"},
+                 " is source_balanced, but no stage of curriculum.stages is a mix; use minibatch_tokens");
   if (!has_mix) return;
   for (const uint64_t size : minibatch_sizes(config.train.responses_per_iteration, config.train.minibatch))
     if (size % 2 != 0)
-      fail("a mix needs even minibatches, train.responses_per_iteration ",
-           config.train.responses_per_iteration, " and train.minibatch ", config.train.minibatch,
-           " give one of ", size);
+      place.refuse({"train.minibatch", "train.responses_per_iteration", "curriculum.stages"}, " ",
+                   config.train.minibatch, " and train.responses_per_iteration ",
+                   config.train.responses_per_iteration, " give a minibatch of ", size,
+                   ", a mix needs even minibatches");
 }
 
 // A bank the run samples itself is a whole number of batches; a file may be any size.
-void check_bank(const TrainConfig& config) {
+void check_bank(const TrainConfig& config, const ConfigPlace& place) {
   if (!has_source(config, SourceKind::initial) && !has_source(config, SourceKind::recent)) return;
   const uint64_t batch = config.train.responses_per_iteration;
   const uint64_t responses = config.curriculum.bank.responses;
   if (responses % batch != 0)
-    fail("curriculum.bank.responses is ", responses,
-         ", expected a multiple of train.responses_per_iteration ", batch, " (",
-         std::max<uint64_t>(responses / batch, 1) * batch, " or ", (responses / batch + 1) * batch, ")");
+    place.refuse({"curriculum.bank.responses", "train.responses_per_iteration"}, " is ", responses,
+                 ", expected a multiple of train.responses_per_iteration ", batch, " (",
+                 std::max<uint64_t>(responses / batch, 1) * batch, " or ", (responses / batch + 1) * batch,
+                 ")");
 }
 
-void check_objective(const TrainConfig& config) {
+void check_objective(const TrainConfig& config, const ConfigPlace& place) {
   const ObjectiveSection& objective = config.objective;
   const bool is_full = objective_config(config, {}).needs_full_teacher();
   const auto kind = enum_text(objective.kind);
   if (is_full && objective.eos != distill::EosControl::all)
-    fail("objective.eos is ", enum_text(objective.eos), ": the control acts on candidates, objective.kind ",
-         kind, " has none");
+    place.refuse({"objective.eos"}, " is ", enum_text(objective.eos),
+                 ": the control acts on candidates, objective.kind ", kind, " has none");
   if (objective.weights != distill::CandidateWeights::student_p &&
       objective.kind != distill::ObjectiveKind::candidates)
-    fail("objective.weights is ", enum_text(objective.weights),
-         ": only objective.kind candidates has weights, not ", kind);
+    place.refuse({"objective.weights"}, " is ", enum_text(objective.weights),
+                 ": only objective.kind candidates has weights, not ", kind);
+}
+
+curriculum::CurriculumSettings curriculum_settings(const TrainConfig& config, uint64_t first_step) {
+  return {.total_iterations = config.train.iterations,
+          .persistence = config.trigger.persistence,
+          .steps_per_iteration = steps_per_iteration(config),
+          .first_step = first_step,
+          .watch_always = config.trigger.watch == Watch::always};
 }
 
 }  // namespace
 
-void SelectConfig::validate() const {
+void SelectConfig::validate(const ConfigPlace& place) const {
   const int given = (count ? 1 : 0) + (first ? 1 : 0) + (ids.empty() ? 0 : 1) + (all ? 1 : 0);
-  if (given > 1) fail("data.select: give one of count, first, ids and all, got ", given, " of them");
+  if (given > 1) place.refuse({""}, ": give one of count, first, ids and all, got ", given, " of them");
 }
 
-void OptimizationConfig::validate() const {
+void OptimizationConfig::validate(const ConfigPlace& place) const {
   if (minibatch > responses_per_iteration)
-    fail("train.minibatch is ", minibatch, ", larger than train.responses_per_iteration ",
-         responses_per_iteration, "; every gradient would be scaled down by their ratio");
+    place.refuse({"minibatch", "responses_per_iteration"}, " is ", minibatch,
+                 ", larger than train.responses_per_iteration ", responses_per_iteration,
+                 "; every gradient would be scaled down by their ratio");
   for (const double beta : betas)
-    if (!(beta < 1)) fail("train.betas must be below 1, got ", beta);
+    if (!(beta < 1)) place.refuse({"betas"}, " must be below 1, got ", beta);
 }
 
-void ObjectiveSection::validate() const {
-  if (!(clip > 0 && clip < 1)) fail("objective.clip must be in (0, 1), got ", clip);
+void ObjectiveSection::validate(const ConfigPlace& place) const {
+  if (!(clip > 0 && clip < 1)) place.refuse({"clip"}, " must be in (0, 1), got ", clip);
   if (dual_clip <= 1 + clip)
-    fail("objective.dual_clip is ", dual_clip, ", expected more than 1 + clip = ", 1 + clip);
+    place.refuse({"dual_clip", "clip"}, " is ", dual_clip, ", expected more than 1 + clip = ", 1 + clip);
   if (top_k == 0 && kind != distill::ObjectiveKind::candidates &&
       kind != distill::ObjectiveKind::sampled_token)
-    fail("objective.top_k is 0 (the recorded token only), objective.kind ", enum_text(kind),
-         " needs candidates");
-  if (kind == distill::ObjectiveKind::jsd && beta >= 1) fail("objective.beta must be in (0, 1), got ", beta);
+    place.refuse({"top_k", "kind"}, " is 0 (the recorded token only), objective.kind ", enum_text(kind),
+                 " needs candidates");
+  if (kind == distill::ObjectiveKind::jsd && beta >= 1)
+    place.refuse({"beta"}, " must be in (0, 1), got ", beta);
 }
 
-void StageConfig::validate() const {
+void StageConfig::validate(const ConfigPlace& place) const {
   const auto uses = [&](SourceKind kind) {
     return source == kind || std::find(of.begin(), of.end(), kind) != of.end();
   };
   const auto name = enum_text(source);
   if (source == SourceKind::mix && of.size() != 2)
-    fail("curriculum.stages: a mix has of: [two sources], got ", of.size());
+    place.refuse({"of", ""}, ": a mix has of: [two sources], got ", of.size());
   if (source != SourceKind::mix && !of.empty())
-    fail("curriculum.stages: source ", name, " takes no `of`; only a mix does");
+    place.refuse({"of"}, ": source ", name, " takes no `of`; only a mix does");
   if (uses(SourceKind::recent) != step.has_value())
-    fail("curriculum.stages: source ", name,
-         step ? " takes no step; only recent does" : " needs step: the frozen student's");
+    place.refuse({"step", ""}, ": source ", name,
+                 step ? " takes no step; only recent does" : " needs step: the frozen student's");
   if (uses(SourceKind::bank) != path.has_value())
-    fail("curriculum.stages: source ", name,
-         path ? " takes no path; only bank does" : " needs path: a rollout file");
+    place.refuse({"path", ""}, ": source ", name,
+                 path ? " takes no path; only bank does" : " needs path: a rollout file");
 }
 
-void TrainConfig::validate() const {
+void TrainConfig::validate(const ConfigPlace& place) const {
   for (const auto& [name, value] :
        {std::pair{"student", &student}, {"teacher", &teacher}, {"output", &output}})
-    if (value->empty()) fail(name, " is required, but not given");
+    if (value->empty()) place.refuse({name}, " is required, but not given");
   if (needs_sampling(*this) && data.queries.empty())
-    fail("data.queries is required: a stage of curriculum.stages samples responses");
-  check_objective(*this);
-  check_mix(*this);
-  check_bank(*this);
-  const uint64_t first_step_unknown = 0;
-  if (!continue_from) (void)make_curriculum(*this, first_step_unknown);  // its own checks name the stage
+    place.refuse({"data.queries"}, " is required: a stage of curriculum.stages samples responses");
+  if (curriculum.stages.empty())
+    place.refuse({"curriculum.stages"}, " is empty; expected at least one stage, e.g. {source: current}");
+  check_objective(*this, place);
+  check_mix(*this, place);
+  check_bank(*this, place);
+  if (continue_from) return;  // the steps before the run are not known yet
+  auto stages = make_stages(*this);
+  for (size_t i = 0; i < stages.size(); ++i)
+    stages[i].where = place.where("curriculum.stages[" + std::to_string(i) + "]");
+  (void)curriculum::Curriculum(std::move(stages),
+                               curriculum_settings(*this, 0));  // its own checks name the stage
 }
 
 TrainConfig parse_train_config(std::string_view yaml, std::string_view where,
@@ -154,12 +171,7 @@ std::vector<curriculum::Stage> make_stages(const TrainConfig& config) {
 }
 
 curriculum::Curriculum make_curriculum(const TrainConfig& config, uint64_t first_step) {
-  return {make_stages(config),
-          {.total_iterations = config.train.iterations,
-           .persistence = config.trigger.persistence,
-           .steps_per_iteration = steps_per_iteration(config),
-           .first_step = first_step,
-           .watch_always = config.trigger.watch == Watch::always}};
+  return {make_stages(config), curriculum_settings(config, first_step)};
 }
 
 optim::AdamWSettings adamw_settings(const TrainConfig& config) {

@@ -91,7 +91,7 @@ struct SelectConfig {
     field("ids", ids, "or these");
     field("all", all, "or every query of the file");
   }
-  void validate() const;
+  void validate(const ConfigPlace& place = {}) const;
 };
 
 struct DataConfig {
@@ -170,7 +170,7 @@ struct OptimizationConfig {
     field("activation_memory_gb", activation_memory_gb,
           "kept between forward and backward; the rest is recomputed", above(0));
   }
-  void validate() const;
+  void validate(const ConfigPlace& place = {}) const;
 };
 
 struct ObjectiveSection {
@@ -195,7 +195,7 @@ struct ObjectiveSection {
     field("beta", beta, "of jsd: weight of the teacher in the mixture",
           Range{.low = 0, .high = 1, .excludes_low = true});
   }
-  void validate() const;
+  void validate(const ConfigPlace& place = {}) const;
 };
 
 struct BankConfig {
@@ -218,7 +218,7 @@ struct StageConfig {
     field("path", path, "of bank: a rollout file");
     field("of", of, "of mix: two sources, half of every minibatch from each");
   }
-  void validate() const;
+  void validate(const ConfigPlace& place = {}) const;
 };
 
 struct CurriculumConfig {
@@ -318,7 +318,7 @@ struct TrainConfig {
     field("alarms", alarms, "what deserves a warning");
   }
   // Impossible combinations of sections; each section checks itself.
-  void validate() const;
+  void validate(const ConfigPlace& place = {}) const;
 };
 
 // The file with its overrides, complete: what the resolved config.yaml holds.

@@ -11,6 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 const std::string kBase = "student: s\nteacher: t\noutput: o\ndata: {queries: q.jsonl}\n";
 
@@ -143,6 +144,26 @@ TEST(TrainConfig, RefusesImpossibleCombinations) {
   EXPECT_THAT(error_of("", {"data.select.first=3", "data.select.count=4"}), HasSubstr("data.select"));
   EXPECT_THAT(error_of("rollout: {temperature: 0}\n"), HasSubstr("rollout.temperature"));
   EXPECT_THAT(error_of("rollout: {top_p: 0}\n"), HasSubstr("rollout.top_p"));
+}
+
+TEST(TrainConfig, ErrorsBetweenKeysNameFileAndLine) {  // kBase has four lines
+  EXPECT_THAT(error_of("train:\n  minibatch: 481\n"),
+              StartsWith("run.yaml:6: train.minibatch is 481, larger"));
+  EXPECT_THAT(error_of("train:\n  responses_per_iteration: 100\n"),
+              StartsWith("run.yaml:6: train.minibatch is 128"));
+  EXPECT_THAT(error_of("", {"train.minibatch=481"}),
+              StartsWith("override 'train.minibatch=481': train.minibatch is"));
+  EXPECT_THAT(error_of("curriculum:\n  bank:\n    responses: 1000\n"),
+              StartsWith("run.yaml:7: curriculum.bank.responses is 1000"));
+  EXPECT_THAT(error_of("objective:\n  kind: jsd\n  eos: none\n"),
+              StartsWith("run.yaml:7: objective.eos is none"));
+  EXPECT_THAT(
+      error_of("curriculum:\n  stages:\n    - {source: current, iterations: 3}\n    - {source: recent}\n"),
+      StartsWith("run.yaml:8: curriculum.stages[1].step: source recent needs step"));
+  EXPECT_THAT(error_of("curriculum:\n  stages:\n    - {source: current}\n    - {source: initial}\n"),
+              StartsWith("run.yaml:7: curriculum stage 1 (current): has no end"));
+  EXPECT_THAT(error_of("", {"student="}), StartsWith("override 'student=': student: got null"));
+  EXPECT_THAT(error_of("", {"output=\"\""}), HasSubstr("output is required"));
 }
 
 TEST(TrainConfig, ZeroCandidatesMeanTheSampledToken) {
