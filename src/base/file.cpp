@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <openssl/evp.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -81,6 +82,41 @@ bool is_special(const Path& path) {
   return !S_ISREG(status.st_mode);
 }
 
+// Siblings of `path` whose owner was killed: nobody holds their lock. Where locks do not work they stay.
+void remove_stale_temporaries(const Path& path) {
+  const std::string prefix = path.filename().string() + ".tmp-";
+  std::error_code error;
+  for (auto entry = std::filesystem::directory_iterator(folder_of(path), error);
+       !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(prefix) ||
+        name.find_first_not_of("0123456789-", prefix.size()) != std::string::npos)
+      continue;
+    const int descriptor = ::open(entry->path().c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (descriptor < 0) continue;
+    if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) ::unlink(entry->path().c_str());
+    ::close(descriptor);
+  }
+}
+
+// A new, locked file beside `path`; its name is written to `temporary`.
+int create_temporary(const Path& path, Path& temporary) {
+  static std::atomic<uint64_t> next_number{0};  // two threads may write beside the same place
+  for (int attempt = 0;; ++attempt) {
+    temporary = path;
+    temporary += ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(next_number++);
+    const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    // EEXIST: a process with the same id in another container
+    if (descriptor < 0 && (errno != EEXIST || attempt >= 100))
+      fail(path.string(), ": cannot create ", temporary.string(), ": ", reason(errno));
+    if (descriptor < 0) continue;
+    [[maybe_unused]] const int ignored = ::flock(descriptor, LOCK_EX);
+    struct stat status {};
+    if (::fstat(descriptor, &status) != 0 || status.st_nlink > 0) return descriptor;
+    ::close(descriptor);  // between open and lock another process took it for a leftover
+  }
+}
+
 }  // namespace
 
 MappedFile::MappedFile(const Path& path) : path_(path) {
@@ -135,12 +171,8 @@ AtomicFile::AtomicFile(Path path) : path_(std::move(path)) {
     if (descriptor_ < 0) fail(path_.string(), ": cannot open for writing: ", reason(errno));
     return;
   }
-  static std::atomic<uint64_t> next_number{0};  // two threads may write beside the same place
-  temporary_ = path_;
-  temporary_ += ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(next_number++);
-  ::unlink(temporary_.c_str());  // left by a killed process that had the same id
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail(path_.string(), ": cannot create ", temporary_.string(), ": ", reason(errno));
+  remove_stale_temporaries(path_);
+  descriptor_ = create_temporary(path_, temporary_);
 }
 
 AtomicFile::~AtomicFile() {

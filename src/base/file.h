@@ -35,7 +35,8 @@ class MappedFile {
 std::string read_file(const Path& path, uint64_t max_bytes = uint64_t{1} << 30);
 
 // A new file written beside its place and moved there by commit(): temporary sibling, fsync, rename, fsync of
-// the folder. Destruction without commit removes the temporary; the old file is untouched.
+// the folder. Destruction without commit removes the temporary; the old file is untouched. Temporaries of the
+// same file that killed processes left are removed first: who still writes one holds a lock on it.
 class AtomicFile {
  public:
   explicit AtomicFile(Path path);

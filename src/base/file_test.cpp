@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <functional>
+#include <system_error>
 
 #include "base/error.h"
 #include "support/kill_at_system_call.h"
@@ -139,6 +141,72 @@ TEST(AtomicFile, KilledAtAnySystemCallLeavesTheOldOrTheNewFileWhole) {
   EXPECT_GE(calls, 10);
   EXPECT_GE(num_old, 6);
   EXPECT_GE(num_new, 3);
+}
+
+TEST(AtomicFile, RemovesWhatAKilledSaveLeft) {
+  const test::TemporaryDirectory directory;
+  const Path path = directory / "a";
+  size_t most = 0;
+  test::kill_at_every_system_call([&] { write_file_atomically(path, "old"); },
+                                  [&] { write_file_atomically(path, "new"); },
+                                  [&](int) {
+                                    most = std::max(most, num_entries(directory.path()));
+                                    write_file_atomically(path, "next");
+                                    EXPECT_EQ(num_entries(directory.path()), 1u);
+                                  });
+  EXPECT_EQ(most, 2u);  // there was something to remove
+}
+
+TEST(AtomicFile, LeavesTheTemporariesOfLivingWritersAndOtherFiles) {
+  const test::TemporaryDirectory directory;
+  for (const char* name : {"b.tmp-1-0", "a.tmp-x", "a.tmp-1-x", "aa.tmp-1-0"})
+    write_file_atomically(directory / name, "");
+  AtomicFile first(directory / "a");
+  first.write("first");
+  write_file_atomically(directory / "a", "second");
+  first.commit();
+  EXPECT_EQ(read_file(directory / "a"), "first");
+  EXPECT_EQ(num_entries(directory.path()), 5u);
+}
+
+// Every call that can report a broken disk, and a full one.
+TEST(AtomicFile, ReportsAFailingDiskWithThePathAndKeepsTheOldFile) {
+  const test::TemporaryDirectory directory;
+  const Path path = directory / "a";
+  const auto save = [&] { write_file_atomically(path, std::string(3000000, 'n')); };
+  struct Case {
+    long call;
+    int occurrence;
+    const char* text;
+  };
+  const Case cases[] = {{SYS_write, 1, "cannot write"},
+                        {SYS_fsync, 1, "cannot make durable"},
+                        {SYS_rename, 1, "cannot put the new file in place"}};
+  for (const auto& [call, occurrence, text] : cases) {
+    for (const int error_number : {EIO, ENOSPC}) {
+      write_file_atomically(path, "old");
+      const auto error = test::error_when_system_call_fails(save, call, occurrence, error_number);
+      EXPECT_EQ(error, path.string() + ": " + text + ": " + std::generic_category().message(error_number));
+      EXPECT_EQ(read_file(path), "old") << text;
+      EXPECT_EQ(num_entries(directory.path()), 1u) << text;
+    }
+  }
+  // When the folder cannot be made durable, the new file is in place, but the caller must not rely on it.
+  const auto error = test::error_when_system_call_fails(save, SYS_fsync, 2, EIO);
+  EXPECT_THAT(error, AllOf(HasSubstr(directory.path().string()), HasSubstr("Input/output error")));
+  EXPECT_EQ(read_file(path).size(), 3000000u);
+}
+
+TEST(AppendFile, ReportsAFailingDiskWithThePath) {
+  const test::TemporaryDirectory directory;
+  const Path path = directory / "a";
+  write_file_atomically(path, "one\n");
+  const auto append = [&] { AppendFile(path).append("two"); };
+  EXPECT_EQ(test::error_when_system_call_fails(append, SYS_write, 1, EIO),
+            path.string() + ": cannot write: Input/output error");
+  EXPECT_EQ(read_file(path), "one\n");
+  EXPECT_EQ(test::error_when_system_call_fails(append, SYS_fdatasync, 1, EIO),
+            path.string() + ": cannot make durable: Input/output error");
 }
 
 TEST(AppendFile, KilledAtAnySystemCallLosesNothingThatWasDurable) {

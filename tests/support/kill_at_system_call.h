@@ -1,14 +1,18 @@
-// Runs an action in child processes and kills the n-th child when it enters its n-th system call, until one
-// comes to its end. What is on the disk between two system calls is all that a crash of the program can
-// leave.
+// Crashes and failing disks, by tracing a child process.
+// Killing: an action runs in child processes, the n-th child is killed when it enters its n-th system call,
+// until one comes to its end. What is on the disk between two system calls is all that a crash of the program
+// can leave. Failing: one system call of the action is not done and reports an error instead (x86-64).
 #pragma once
 #include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <functional>
 #include <stdexcept>
+#include <string>
 
 namespace ropd::test {
 
@@ -60,6 +64,54 @@ inline int kill_at_every_system_call(const std::function<void()>& prepare,
     check(call);
     if (!was_killed) return call - 1;
   }
+}
+
+// The text of the exception that the action throws when its `occurrence`-th (from 1) call of `system_call`
+// fails with `error_number`; empty when it throws none.
+inline std::string error_when_system_call_fails(const std::function<void()>& action, long system_call,
+                                                int occurrence, int error_number) {
+  int ends[2];
+  if (pipe(ends) != 0) throw std::runtime_error("pipe failed");
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error("fork failed");
+  if (child == 0) {
+    if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(3);
+    raise(SIGSTOP);
+    std::string text;
+    try {
+      action();
+    } catch (const std::exception& error) {
+      text = error.what();
+    }
+    _exit(write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 4);
+  }
+  close(ends[1]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (!WIFSTOPPED(status)) throw std::runtime_error("cannot trace a child process here");
+  ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+  bool is_entry = true, fails_now = false;
+  for (int seen = 0; !WIFEXITED(status) && !WIFSIGNALED(status);) {
+    ptrace(PTRACE_SYSCALL, child, nullptr, nullptr);
+    waitpid(child, &status, 0);
+    if (!WIFSTOPPED(status) || WSTOPSIG(status) != (SIGTRAP | 0x80)) continue;
+    const long number = ptrace(PTRACE_PEEKUSER, child, offsetof(user_regs_struct, orig_rax), nullptr);
+    if (is_entry && number == system_call && ++seen == occurrence) {
+      fails_now = true;
+      ptrace(PTRACE_POKEUSER, child, offsetof(user_regs_struct, orig_rax),
+             -1L);  // no such call: nothing is done
+    } else if (!is_entry && fails_now) {
+      fails_now = false;
+      ptrace(PTRACE_POKEUSER, child, offsetof(user_regs_struct, rax), static_cast<long>(-error_number));
+    }
+    is_entry = !is_entry;
+  }
+  char text[4096];
+  const ssize_t size = read(ends[0], text, sizeof text);
+  close(ends[0]);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || size < 0)
+    throw std::runtime_error("the child failed");
+  return std::string(text, static_cast<size_t>(size));
 }
 
 }  // namespace ropd::test
