@@ -28,6 +28,7 @@ void add_generate(CLI::App& app);
 void add_grade(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_eval(CLI::App& app);
+void add_diagnose(CLI::App& app);
 void add_tokenize(CLI::App& app);
 
 }  // namespace ropd::app

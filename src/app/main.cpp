@@ -51,6 +51,7 @@ void add_commands(CLI::App& app) {
   add_tokenize(app);
   add_compare(app);
   add_eval(app);
+  add_diagnose(app);
 }
 
 void configure(CLI::App& app) {

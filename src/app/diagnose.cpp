@@ -1,0 +1,350 @@
+// ropd diagnose: students on fixed prefixes of several sources (method.md section 10): KL matrix with its
+// decomposition and concentration, change of prefix likelihood, gradient probes.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "app/commands.h"
+#include "base/config_fields.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "base/stop.h"
+#include "diagnostics/prefixes.h"
+#include "diagnostics/probes.h"
+#include "io/model_directory.h"
+#include "io/rollout_file.h"
+#include "stats/metrics.h"
+
+namespace ropd::app {
+namespace {
+
+constexpr const char* kExamples =
+    R"(The configuration names the teacher, the students that are scored and the sources of fixed prefixes, each a file of responses
+made by `ropd generate` for this purpose (eight a query in the paper, not the training bank):
+  teacher: models/Qwen3-4B
+  output: runs/diagnosis
+  students: [{name: theta0, model: models/Qwen3-0.6B}, {name: R20, model: runs/a/checkpoints/step-000020}]
+  sources: [{name: theta0, rollouts: theta0.jsonl}, {name: R20, rollouts: r20.jsonl}]
+  positions: 32
+  probes: {trajectories: 128, minibatch: 8, coordinates: 16}
+Results: OUTPUT/diagnosis.json, and tables on the console.
+Example:
+  ropd diagnose --config diagnosis.yaml probes.trajectories=32)";
+
+struct StudentConfig {
+  std::string name, model;
+  void fields(auto&& field) {
+    field("name", name, "in tables; the same as a source's when that source is its own rollouts");
+    field("model", model, "model directory or checkpoint");
+  }
+};
+
+struct SourceConfig {
+  std::string name, rollouts;
+  void fields(auto&& field) {
+    field("name", name, "in tables");
+    field("rollouts", rollouts, "responses of this source, JSON lines as ropd generate writes them");
+  }
+};
+
+struct ProbesConfig {
+  uint32_t trajectories = 128, minibatch = 8, coordinates = 16, top_k = 16;
+  uint64_t microbatch_tokens = 8192;
+  void fields(auto&& field) {
+    field("trajectories", trajectories, "of every source, from its beginning; 0 = no probes",
+          between(0, 1e6));
+    field("minibatch", minibatch, "trajectories of one gradient", between(1, 1e6));
+    field("coordinates", coordinates, "of every parameter tensor, for cosines", between(1, 1e6));
+    field("top_k", top_k, "candidates of the objective", between(1, 1024));
+    field("microbatch_tokens", microbatch_tokens, "tokens of one pass", between(1, 1e7));
+  }
+};
+
+struct DiagnoseConfig {
+  std::string teacher, output;
+  std::vector<StudentConfig> students;
+  std::vector<SourceConfig> sources;
+  uint32_t positions = 32;
+  uint64_t seed = 1;
+  ProbesConfig probes;
+  void fields(auto&& field) {
+    field("teacher", teacher, "model directory");
+    field("output", output, "folder for diagnosis.json");
+    field("students", students, "the models that are scored; changes are counted from the first");
+    field("sources", sources, "whose prefixes they are scored on");
+    field("positions", positions, "of every response, drawn without replacement", between(1, 1e6));
+    field("seed", seed, "of positions and coordinates");
+    field("probes", probes, "gradients on the sources' trajectories");
+  }
+};
+
+template <class Item>
+void check_names(const std::vector<Item>& items, const char* what) {
+  if (items.empty()) fail("diagnose: ", what, " is empty; expected at least one");
+  std::set<std::string> names;
+  for (const Item& item : items)
+    if (item.name.empty() || !names.insert(item.name).second)
+      fail("diagnose: ", what, ": name \"", item.name, "\" is ", item.name.empty() ? "empty" : "there twice");
+}
+
+using Values = std::vector<std::vector<double>>;  // [rollouts][positions]
+
+class Diagnosis {
+ public:
+  explicit Diagnosis(DiagnoseConfig config) : config_(std::move(config)) {
+    check_names(config_.students, "students");
+    check_names(config_.sources, "sources");
+    if (config_.output.empty()) fail("diagnose: output is required, a folder for diagnosis.json");
+    teacher_ = load(config_.teacher);
+    for (const SourceConfig& source : config_.sources) {
+      auto rollouts = io::read_rollouts(source.rollouts, {.vocab_size = teacher_.config.vocab_size});
+      if (rollouts.empty()) fail(source.rollouts, ": holds no responses");
+      distill::check_rollouts(rollouts, teacher_.config);
+      prefixes_.push_back(
+          diagnostics::choose_positions(std::move(rollouts), config_.positions, config_.seed));
+    }
+  }
+
+  // Nothing when it was interrupted.
+  std::optional<Json> run() {
+    Progress progress("diagnosis", config_.students.size() * config_.sources.size());
+    size_t done = 0;
+    for (const StudentConfig& student : config_.students) {
+      const auto directory = std::make_shared<const io::ModelDirectory>(student.model);
+      const model::Weights weights = load(student.model);
+      std::optional<model::Parameters> parameters;
+      if (config_.probes.trajectories > 0) parameters.emplace(model::Parameters::load(*directory));
+      auto& row = results_.emplace_back();
+      for (const diagnostics::PrefixSet& prefixes : prefixes_) {
+        distill::check_rollouts(prefixes.rollouts, weights.config);
+        Cell& cell = row.emplace_back();
+        cell.kl = diagnostics::position_kl(weights, teacher_, prefixes);
+        cell.likelihood = diagnostics::prefix_log_likelihood(weights, prefixes);
+        if (parameters) cell.probe = probe(*parameters, prefixes.rollouts);
+        progress.update(++done);
+        if (stop_requested()) return std::nullopt;
+      }
+    }
+    progress.finish();
+    return Json{{"students", names(config_.students)},
+                {"sources", names(config_.sources)},
+                {"positions", config_.positions},
+                {"seed", config_.seed},
+                {"kl", kl_matrix()},
+                {"fit_and_shift", fit_and_shift()},
+                {"concentration", concentration()},
+                {"likelihood", likelihood()},
+                {"probes", probes()}};
+  }
+
+ private:
+  struct Cell {  // one student on one source
+    Values kl, likelihood;
+    diagnostics::Probe probe;
+  };
+
+  const DiagnoseConfig config_;
+  model::Weights teacher_;
+  std::vector<diagnostics::PrefixSet> prefixes_;  // [sources]
+  std::vector<std::vector<Cell>> results_;        // [students][sources]
+
+  model::Weights load(const std::string& path) const {
+    auto weights = model::map_weights(std::make_shared<const io::ModelDirectory>(path));
+    model::check_finite(weights, path);
+    if (!prefixes_.empty() && weights.config.vocab_size != teacher_.config.vocab_size)
+      fail(path, ": has a vocabulary of ", weights.config.vocab_size, " entries, the teacher ",
+           teacher_.config.vocab_size, "; KL over the full vocabulary needs one vocabulary");
+    return weights;
+  }
+
+  diagnostics::Probe probe(const model::Parameters& student, const std::vector<Rollout>& rollouts) const {
+    diagnostics::ProbeConfig config;
+    config.minibatch = config_.probes.minibatch;
+    config.coordinates = config_.probes.coordinates;
+    config.seed = config_.seed;
+    config.scoring.top_k = config_.probes.top_k;
+    config.microbatch_tokens = static_cast<int64_t>(config_.probes.microbatch_tokens);
+    const size_t count = std::min<size_t>(config_.probes.trajectories, rollouts.size());
+    return diagnostics::probe_gradients(student, teacher_, std::span(rollouts).first(count), config,
+                                        [](size_t) { return !stop_requested(); });
+  }
+
+  template <class Item>
+  static Json names(const std::vector<Item>& items) {
+    Json list = Json::array();
+    for (const Item& item : items) list.push_back(item.name);
+    return list;
+  }
+
+  double mean_kl(size_t student, size_t source) const {
+    return diagnostics::mean_over_responses(results_[student][source].kl);
+  }
+
+  Json kl_matrix() const {
+    Json matrix = Json::array();
+    for (size_t i = 0; i < results_.size(); ++i) {
+      Json row = Json::array();
+      for (size_t j = 0; j < prefixes_.size(); ++j) row.push_back(mean_kl(i, j));
+      matrix.push_back(row);
+    }
+    return matrix;
+  }
+
+  std::optional<size_t> source_of(size_t student) const {
+    for (size_t j = 0; j < config_.sources.size(); ++j)
+      if (config_.sources[j].name == config_.students[student].name) return j;
+    return std::nullopt;
+  }
+
+  // E_aa - E_bb = (E_aa - E_ba) + (E_ba - E_bb) for students a before b on their own sources: how much of the
+  // change is a better fit on a's states, and how much that b visits others.
+  Json fit_and_shift() const {
+    Json list = Json::array();
+    for (size_t a = 0; a < results_.size(); ++a)
+      for (size_t b = a + 1; b < results_.size(); ++b) {
+        const auto source_a = source_of(a), source_b = source_of(b);
+        if (!source_a || !source_b) continue;
+        const double aa = mean_kl(a, *source_a), ba = mean_kl(b, *source_a), bb = mean_kl(b, *source_b);
+        list.push_back({{"from", config_.students[a].name},
+                        {"to", config_.students[b].name},
+                        {"change", aa - bb},
+                        {"fit", aa - ba},
+                        {"shift", ba - bb}});
+      }
+    return list;
+  }
+
+  // Positions ranked by the first student's KL; the first student against every other.
+  Json concentration() const {
+    Json list = Json::array();
+    for (size_t j = 0; j < prefixes_.size(); ++j)
+      for (size_t b = 1; b < results_.size(); ++b) {
+        const Values& first = results_[0][j].kl;
+        const auto c = diagnostics::concentration(first, first, results_[b][j].kl);
+        list.push_back({{"source", config_.sources[j].name},
+                        {"first", config_.students[0].name},
+                        {"second", config_.students[b].name},
+                        {"top_tenth", {c.top_first, c.top_second}},
+                        {"rest", {c.rest_first, c.rest_second}},
+                        {"top_share_of_difference", c.top_share},
+                        {"positions_first_lower", c.positions_first_lower},
+                        {"responses_first_lower", c.responses_first_lower}});
+      }
+    return list;
+  }
+
+  Json likelihood() const {
+    Json list = Json::array();
+    for (size_t j = 0; j < prefixes_.size(); ++j)
+      for (size_t b = 1; b < results_.size(); ++b) {
+        const auto change = diagnostics::likelihood_change(prefixes_[j], results_[0][j].likelihood,
+                                                           results_[b][j].likelihood);
+        Json cumulative = Json::array();
+        for (const auto& [value, share] : change.cumulative) cumulative.push_back({value, share});
+        list.push_back({{"source", config_.sources[j].name},
+                        {"from", config_.students[0].name},
+                        {"to", config_.students[b].name},
+                        {"less_likely", change.less_likely},
+                        {"cumulative", cumulative}});
+      }
+    return list;
+  }
+
+  Json probes() const {
+    Json list = Json::array();
+    if (config_.probes.trajectories == 0) return list;
+    for (size_t i = 0; i < results_.size(); ++i) {
+      Json norms = Json::array(), cosines = Json::array();
+      for (size_t j = 0; j < prefixes_.size(); ++j) {
+        const auto norm = stats::mean_and_deviation(results_[i][j].probe.norms);
+        norms.push_back({{"source", config_.sources[j].name},
+                         {"minibatches", norm.count},
+                         {"mean", norm.mean},
+                         {"deviation", norm.deviation}});
+        for (size_t k = j + 1; k < prefixes_.size(); ++k) {
+          const auto cosine = diagnostics::paired_cosine(results_[i][j].probe, results_[i][k].probe);
+          cosines.push_back({{"first", config_.sources[j].name},
+                             {"second", config_.sources[k].name},
+                             {"pairs", cosine.pairs},
+                             {"mean", cosine.mean},
+                             {"standard_error", cosine.standard_error}});
+        }
+      }
+      list.push_back({{"student", config_.students[i].name}, {"norms", norms}, {"cosines", cosines}});
+    }
+    return list;
+  }
+};
+
+void print(const Json& d) {
+  const auto text = [](const Json& value) { return value.get<std::string>(); };
+  std::printf(
+      "KL to the teacher, mean over responses (rows: students; columns: sources of the prefixes)\n%-16s", "");
+  for (const Json& source : d["sources"]) std::printf(" %12.12s", text(source).c_str());
+  for (size_t i = 0; i < d["students"].size(); ++i) {
+    std::printf("\n%-16.16s", text(d["students"][i]).c_str());
+    for (const Json& value : d["kl"][i]) std::printf(" %12.4f", value.get<double>());
+  }
+  std::printf("\n");
+  for (const Json& x : d["fit_and_shift"])
+    std::printf("%s -> %s: change of KL on own states %.4f = fit %.4f + shift %.4f\n",
+                text(x["from"]).c_str(), text(x["to"]).c_str(), x["change"].get<double>(),
+                x["fit"].get<double>(), x["shift"].get<double>());
+  for (const Json& x : d["likelihood"])
+    std::printf("prefixes of %s less likely under %s than under %s: %.2f%%\n", text(x["source"]).c_str(),
+                text(x["to"]).c_str(), text(x["from"]).c_str(), 100 * x["less_likely"].get<double>());
+  for (const Json& x : d["concentration"])
+    std::printf("prefixes of %s, %s / %s: top tenth %.4f / %.4f, rest %.4f / %.4f\n",
+                text(x["source"]).c_str(), text(x["first"]).c_str(), text(x["second"]).c_str(),
+                x["top_tenth"][0].get<double>(), x["top_tenth"][1].get<double>(), x["rest"][0].get<double>(),
+                x["rest"][1].get<double>());
+  for (const Json& student : d["probes"]) {
+    for (const Json& x : student["norms"])
+      std::printf("gradient of %s on %s: norm %.5g ± %.2g over %llu minibatches\n",
+                  text(student["student"]).c_str(), text(x["source"]).c_str(), x["mean"].get<double>(),
+                  x["deviation"].get<double>(),
+                  static_cast<unsigned long long>(x["minibatches"].get<uint64_t>()));
+    for (const Json& x : student["cosines"])
+      std::printf("gradient of %s, cosine of %s and %s: %.3f ± %.3f\n", text(student["student"]).c_str(),
+                  text(x["first"]).c_str(), text(x["second"]).c_str(), x["mean"].get<double>(),
+                  x["standard_error"].get<double>());
+  }
+}
+
+}  // namespace
+
+void add_diagnose(CLI::App& app) {
+  struct Options {
+    std::string config;
+    std::vector<std::string> overrides;
+  };
+  auto options = std::make_shared<Options>();
+  auto* command =
+      app.add_subcommand("diagnose", "students on fixed prefixes: KL matrix, likelihood, gradients");
+  command->add_option("--config", options->config, "YAML file")->required();
+  command->add_option("overrides", options->overrides, "key=value settings on top of the file");
+  command->footer(kExamples);
+  command->callback([options, command] {
+    install_stop_handlers();
+    const auto config = load_config<DiagnoseConfig>(options->config, options->overrides);
+    const auto result = Diagnosis(config).run();
+    if (!result) fail("diagnose: interrupted; nothing was written");
+    std::filesystem::create_directories(config.output);
+    const std::string text = result->dump(2) + "\n";
+    write_file_atomically(Path(config.output) / "diagnosis.json", text);
+    if (wants_json(*command))
+      std::fputs(text.c_str(), stdout);
+    else
+      print(*result);
+  });
+}
+
+}  // namespace ropd::app

@@ -1,0 +1,105 @@
+#include "diagnostics/probes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/rng.h"
+#include "stats/metrics.h"
+
+namespace ropd::diagnostics {
+namespace {
+
+// The gradient of one minibatch, every valid token with the same weight.
+void accumulate_minibatch(model::Gradients& gradients, model::TrainingPass& pass,
+                          const model::Weights& student, const model::Weights& teacher,
+                          std::span<const Rollout> rollouts, const ProbeConfig& config,
+                          model::Workspace& workspace) {
+  auto scores = distill::score_student(student, rollouts, config.scoring, workspace);
+  distill::score_teacher(scores, teacher, rollouts, config.scoring, workspace);
+  std::vector<distill::Supervision> supervision;
+  size_t tokens = 0;
+  for (size_t i = 0; i < rollouts.size(); ++i) {
+    supervision.push_back(distill::supervise(scores[i], rollouts[i], config.objective));
+    tokens += supervision.back().num_valid();
+  }
+  const float weight = 1.0f / static_cast<float>(std::max<size_t>(tokens, 1));
+  const auto microbatches = distill::pack_in_order(rollouts.size(), config.microbatch_tokens, [&](size_t i) {
+    return static_cast<int64_t>(rollouts[i].prompt_ids.size() + rollouts[i].response_ids.size());
+  });
+  for (const auto& [begin, end] : microbatches) {
+    std::vector<distill::TrainingItem> items;
+    for (size_t i = begin; i < end; ++i) items.push_back({&rollouts[i], &supervision[i], weight});
+    distill::accumulate_gradient(gradients, pass, student, items,
+                                 {.objective = config.objective, .old_is_current = true},
+                                 config.scoring.precision, {&teacher, config.scoring.precision, &workspace});
+  }
+}
+
+double norm(std::span<const float> values) {
+  double sum = 0;
+  for (const float value : values) sum += static_cast<double>(value) * value;
+  return std::sqrt(sum);
+}
+
+}  // namespace
+
+std::vector<int64_t> probe_coordinates(const std::vector<model::ParameterSlot>& slots, uint32_t count,
+                                       uint64_t seed) {
+  std::vector<int64_t> result;
+  for (const model::ParameterSlot& slot : slots) {
+    if (slot.size <= count) {
+      for (int64_t i = 0; i < slot.size; ++i) result.push_back(slot.offset + i);
+      continue;
+    }
+    // Draws until enough are distinct; a tensor barely larger than the count needs a few times as many.
+    std::set<int64_t> chosen;
+    for (uint32_t draw = 0; chosen.size() < count; ++draw)
+      chosen.insert(static_cast<int64_t>(
+          random_uniform(seed, Purpose::gradient_probe, {.key = text_key(slot.name), .row = draw}) *
+          static_cast<double>(slot.size)));
+    for (const int64_t i : chosen) result.push_back(slot.offset + i);
+  }
+  return result;
+}
+
+Probe probe_gradients(const model::Parameters& student, const model::Weights& teacher,
+                      std::span<const Rollout> rollouts, const ProbeConfig& config,
+                      const ProbeProgress& progress) {
+  const model::Weights weights = student.weights();
+  const auto coordinates = probe_coordinates(student.slots(), config.coordinates, config.seed);
+  model::Gradients gradients(student);
+  model::TrainingPass pass(weights, config.scoring.precision, config.trace_budget_bytes);
+  model::Workspace workspace;
+  Probe probe;
+  for (size_t begin = 0; begin + config.minibatch <= rollouts.size(); begin += config.minibatch) {
+    gradients.clear();
+    accumulate_minibatch(gradients, pass, weights, teacher, rollouts.subspan(begin, config.minibatch), config,
+                         workspace);
+    probe.norms.push_back(norm(gradients.values()));
+    std::vector<double>& kept = probe.coordinates.emplace_back();
+    for (const int64_t i : coordinates) kept.push_back(gradients.values()[static_cast<size_t>(i)]);
+    if (progress && !progress(probe.norms.size())) break;
+  }
+  return probe;
+}
+
+PairedCosine paired_cosine(const Probe& first, const Probe& second) {
+  std::vector<double> cosines;
+  for (size_t m = 0; m < std::min(first.coordinates.size(), second.coordinates.size()); ++m) {
+    double product = 0, first_square = 0, second_square = 0;
+    for (size_t i = 0; i < first.coordinates[m].size(); ++i) {
+      const double a = first.coordinates[m][i], b = second.coordinates[m][i];
+      product += a * b;
+      first_square += a * a;
+      second_square += b * b;
+    }
+    if (first_square > 0 && second_square > 0)
+      cosines.push_back(product / std::sqrt(first_square * second_square));
+  }
+  if (cosines.empty()) return {};
+  const auto summary = stats::mean_and_deviation(cosines);
+  return {summary.mean, summary.deviation / std::sqrt(static_cast<double>(cosines.size())), cosines.size()};
+}
+
+}  // namespace ropd::diagnostics

@@ -1,0 +1,96 @@
+#include "diagnostics/probes.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "support/naive_model.h"
+
+namespace ropd::diagnostics {
+namespace {
+
+using test::random_parameters;
+using test::tiny_config;
+
+std::vector<Rollout> some_rollouts(uint32_t count, Token first) {
+  std::vector<Rollout> rollouts(count);
+  for (uint32_t i = 0; i < count; ++i)
+    rollouts[i] = {
+        .query_id = std::to_string(i),
+        .prompt_ids = {1, 2},
+        .response_ids = {first, static_cast<Token>(3 + i % 20), 7, static_cast<Token>(5 + i % 11)}};
+  return rollouts;
+}
+
+ProbeConfig small_config() {
+  ProbeConfig config;
+  config.minibatch = 2;
+  config.coordinates = 4;
+  config.scoring.top_k = 4;
+  return config;
+}
+
+class ProbeGradients : public testing::Test {
+ protected:
+  const model::Parameters student_ = random_parameters(tiny_config(Architecture::qwen3), 1);
+  const model::Parameters teacher_ = random_parameters(tiny_config(Architecture::qwen3), 2);
+};
+
+TEST_F(ProbeGradients, AreWhatTheObjectiveGivesForEachMinibatchAlone) {
+  const auto rollouts = some_rollouts(5, 4);
+  const Probe all = probe_gradients(student_, teacher_.weights(), rollouts, small_config());
+  ASSERT_EQ(all.norms.size(), 2u) << "five rollouts are two minibatches of two, and a rest";
+  const Probe second =
+      probe_gradients(student_, teacher_.weights(), std::span(rollouts).subspan(2, 2), small_config());
+  EXPECT_EQ(second.norms[0], all.norms[1]);
+  EXPECT_EQ(second.coordinates[0], all.coordinates[1]);
+  EXPECT_GT(all.norms[0], 0);
+
+  // The norm over all parameters, once more from every coordinate.
+  ProbeConfig every = small_config();
+  every.coordinates = 1 << 20;
+  const Probe whole = probe_gradients(student_, teacher_.weights(), rollouts, every);
+  ASSERT_EQ(whole.coordinates[0].size(), student_.values().size());
+  double sum = 0;
+  for (const double value : whole.coordinates[0]) sum += value * value;
+  EXPECT_NEAR(std::sqrt(sum), whole.norms[0], 1e-9 * whole.norms[0]);
+}
+
+TEST_F(ProbeGradients, VanishWhereStudentAndTeacherAgree) {
+  const Probe probe = probe_gradients(student_, student_.weights(), some_rollouts(2, 4), small_config());
+  EXPECT_EQ(probe.norms[0], 0.0);
+  EXPECT_EQ(paired_cosine(probe, probe).pairs, 0u);
+}
+
+TEST_F(ProbeGradients, LeaveTheStudentAsItIs) {
+  const std::vector<float> before(student_.values().begin(), student_.values().end());
+  probe_gradients(student_, teacher_.weights(), some_rollouts(2, 4), small_config());
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), student_.values().begin()));
+}
+
+TEST(ProbeCoordinates, AreDistinctInsideTheirTensorsAndFixed) {
+  const auto parameters = random_parameters(tiny_config(Architecture::qwen3), 1);
+  const auto chosen = probe_coordinates(parameters.slots(), 16, 3);
+  EXPECT_EQ(std::set<int64_t>(chosen.begin(), chosen.end()).size(), chosen.size());
+  for (const auto& slot : parameters.slots())
+    EXPECT_EQ(std::count_if(chosen.begin(), chosen.end(),
+                            [&](int64_t i) { return i >= slot.offset && i < slot.offset + slot.size; }),
+              std::min<int64_t>(16, slot.size))
+        << slot.name;
+  EXPECT_EQ(chosen, probe_coordinates(parameters.slots(), 16, 3));
+  EXPECT_NE(chosen, probe_coordinates(parameters.slots(), 16, 4));
+}
+
+TEST(PairedCosine, OfKnownVectors) {
+  Probe a, b;
+  a.coordinates = {{1, 0}, {0, 2}, {0, 0}};
+  b.coordinates = {{1, 0}, {3, 0}, {1, 1}};
+  const auto cosine = paired_cosine(a, b);  // 1 and 0; the third has no direction
+  EXPECT_EQ(cosine.pairs, 2u);
+  EXPECT_DOUBLE_EQ(cosine.mean, 0.5);
+  EXPECT_DOUBLE_EQ(cosine.standard_error, 0.5);
+}
+
+}  // namespace
+}  // namespace ropd::diagnostics
