@@ -312,10 +312,15 @@ void print(const Json& d) {
                   text(student["student"]).c_str(), text(x["source"]).c_str(), x["mean"].get<double>(),
                   x["deviation"].get<double>(),
                   static_cast<unsigned long long>(x["minibatches"].get<uint64_t>()));
-    for (const Json& x : student["cosines"])
-      std::printf("gradient of %s, cosine of %s and %s: %.3f ± %.3f\n", text(student["student"]).c_str(),
-                  text(x["first"]).c_str(), text(x["second"]).c_str(), x["mean"].get<double>(),
-                  x["standard_error"].get<double>());
+    for (const Json& x : student["cosines"]) {
+      const std::string what = "gradient of " + text(student["student"]) + ", cosine of " + text(x["first"]) +
+                               " and " + text(x["second"]);
+      if (x["pairs"].get<uint64_t>() == 0)
+        std::printf("%s: none, a gradient is zero everywhere\n", what.c_str());
+      else
+        std::printf("%s: %.3f ± %.3f\n", what.c_str(), x["mean"].get<double>(),
+                    x["standard_error"].get<double>());
+    }
   }
 }
 

@@ -53,12 +53,14 @@ struct TensorsInMemory {
   std::vector<std::vector<std::byte>> data;
   std::vector<io::StoredTensor> tensors;
 
+  uint64_t seed = 1;
+
   void add(const std::string& name, DType dtype, std::vector<int64_t> shape, float scale = 0.25f) {
     const io::TensorInfo info{name, dtype, shape};
     std::vector<std::byte> bytes(info.num_bytes());
     for (int64_t i = 0; i < info.num_elements(); ++i) {
       const double uniform =
-          random_uniform(1, Purpose::test, {.key = text_key(name), .row = static_cast<uint32_t>(i)});
+          random_uniform(seed, Purpose::test, {.key = text_key(name), .row = static_cast<uint32_t>(i)});
       const float value = scale * static_cast<float>(2 * uniform - 1);
       const uint16_t half = dtype == DType::f16 ? float_to_f16(value) : float_to_bf16(value);
       std::byte* place = bytes.data() + static_cast<size_t>(i) * dtype_bytes(dtype);
@@ -73,8 +75,10 @@ struct TensorsInMemory {
   }
 };
 
-inline TensorsInMemory tensors_for(const std::string& config_json, DType dtype = DType::f32) {
+inline TensorsInMemory tensors_for(const std::string& config_json, DType dtype = DType::f32,
+                                   uint64_t seed = 1) {
   TensorsInMemory memory;
+  memory.seed = seed;
   for (auto& expected : io::expected_tensors(io::parse_model_config(config_json, "config.json"))) {
     memory.add(expected.name, dtype, expected.shape);
   }
@@ -83,10 +87,10 @@ inline TensorsInMemory tensors_for(const std::string& config_json, DType dtype =
 
 // A complete directory without tokenizer.
 inline void write_tiny_model(const std::filesystem::path& directory, const std::string& config_json,
-                             DType dtype = DType::f32) {
+                             DType dtype = DType::f32, uint64_t seed = 1) {
   std::filesystem::create_directories(directory);
   write_file_atomically(directory / "config.json", config_json);
-  io::write_safetensors(directory / "model.safetensors", tensors_for(config_json, dtype).tensors);
+  io::write_safetensors(directory / "model.safetensors", tensors_for(config_json, dtype, seed).tensors);
 }
 
 }  // namespace ropd::test

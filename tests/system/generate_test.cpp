@@ -2,12 +2,12 @@
 // bad input.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include "base/file.h"
 #include "io/rollout_file.h"
 #include "support/model_files.h"
 #include "support/test_data.h"
+#include "system/shell.h"
 
 namespace ropd {
 namespace {
@@ -15,10 +15,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-struct Outcome {
-  int exit_code = -1;
-  std::string out, err;
-};
+using test::Outcome;
 
 class Generate : public testing::Test {
  protected:
@@ -32,12 +29,7 @@ class Generate : public testing::Test {
     write_file_atomically(directory_ / name, content);
   }
   std::string at(const std::string& name) const { return (directory_ / name).string(); }
-  Outcome shell(const std::string& command) const {
-    const int status = std::system(
-        ("export OMP_WAIT_POLICY=passive; { " + command + "; } >" + at("stdout") + " 2>" + at("stderr"))
-            .c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(at("stdout")), read_file(at("stderr"))};
-  }
+  static Outcome shell(const std::string& command) { return test::run_shell(command); }
   std::string command(const std::string& more, const std::string& prompts = "prompts.jsonl",
                       const std::string& out = "out.jsonl") const {
     return std::string(ROPD_PROGRAM) + " generate --model " + at("model") + " --prompts " + at(prompts) +

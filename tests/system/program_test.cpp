@@ -1,7 +1,6 @@
 // The program as a user meets it: exit codes, one-line errors, --version, --help, inspect, completion.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <array>
 #include <cstdio>
@@ -13,6 +12,7 @@
 #include "io/run_directory.h"
 #include "support/model_files.h"
 #include "support/test_data.h"
+#include "system/shell.h"
 
 namespace ropd {
 namespace {
@@ -21,23 +21,9 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-struct Outcome {
-  int exit_code = -1;
-  std::string out, err;
-};
-
-Outcome run_shell(const std::string& command) {
-  const test::TemporaryDirectory directory;
-  const std::string line =
-      "{ " + command + "; } >" + (directory / "out").string() + " 2>" + (directory / "err").string();
-  const int status = std::system(("bash -c '" + line + "'").c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(directory / "out"),
-          read_file(directory / "err")};
-}
-
-Outcome run_ropd(const std::string& arguments) {
-  return run_shell(std::string(ROPD_PROGRAM) + " " + arguments);
-}
+using test::Outcome;
+using test::run_ropd;
+using test::run_shell;
 
 TEST(Program, PrintsItsVersion) {
   const auto outcome = run_ropd("--version");

@@ -3,7 +3,6 @@
 // fit this machine is refused with its numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <filesystem>
 #include <fstream>
@@ -13,6 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "support/test_data.h"
+#include "system/shell.h"
 
 namespace ropd {
 namespace {
@@ -91,10 +91,7 @@ const std::map<std::string, Expected> kExpected = {
     {"lab", {"student", "teacher", 7200, 60, 15, kPaperSplit, kReplay}},
 };
 
-struct Outcome {
-  int exit_code = -1;
-  std::string out, err;
-};
+using test::Outcome;
 
 // Plainly: nothing here has to survive a power cut.
 void write(const Path& path, const std::string& text) { std::ofstream(path) << text; }
@@ -115,13 +112,9 @@ class Recipes : public testing::Test {
 
   Outcome dry_run(const std::string& recipe, const std::string& more = "") const {
     const Expected& expected = kExpected.at(recipe);
-    const std::string command = std::string("OMP_WAIT_POLICY=passive ") + ROPD_PROGRAM + " train " +
-                                (kRecipes / (recipe + ".yaml")).string() +
-                                " --dry-run student=" + at(expected.student) +
-                                " teacher=" + at(expected.teacher) + " output=" + at("run") +
-                                " data.queries=" + at("queries.jsonl") + " " + more;
-    const int status = std::system((command + " >" + at("out") + " 2>" + at("err")).c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(at("out")), read_file(at("err"))};
+    return test::run_ropd("train " + (kRecipes / (recipe + ".yaml")).string() +
+                          " --dry-run student=" + at(expected.student) + " teacher=" + at(expected.teacher) +
+                          " output=" + at("run") + " data.queries=" + at("queries.jsonl") + " " + more);
   }
 
   const test::TemporaryDirectory directory_;

@@ -1,0 +1,80 @@
+// ropd diagnose as a user meets it, on random models: what must be zero is zero, and the parts add up.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/json.h"
+#include "support/model_files.h"
+#include "system/shell.h"
+
+namespace ropd {
+namespace {
+
+using test::run_ropd;
+using testing::HasSubstr;
+
+class Diagnose : public testing::Test {
+ protected:
+  Diagnose() {
+    for (const char* name : {"a", "b", "teacher"}) {
+      test::write_tiny_model(directory_ / name, test::tiny_config("Qwen3ForCausalLM"), DType::f32, seed_++);
+      write("prompts.jsonl",
+            "{\"id\": \"x\", \"prompt_ids\": [1, 3]}\n{\"id\": \"y\", \"prompt_ids\": [4]}\n");
+      EXPECT_EQ(run_ropd("generate --quiet --n 3 --max-tokens 12 --model " + at(name) + " --prompts " +
+                         at("prompts.jsonl") + " --out " + at(std::string(name) + ".jsonl"))
+                    .exit_code,
+                0);
+    }
+    write(
+        "d.yaml",
+        "teacher: " + at("teacher") + "\noutput: " + at("out") + "\nstudents: [{name: a, model: " + at("a") +
+            "}, {name: b, model: " + at("b") + "}, {name: teacher, model: " + at("teacher") +
+            "}]\nsources: [{name: a, rollouts: " + at("a.jsonl") + "}, {name: b, rollouts: " + at("b.jsonl") +
+            "}]\npositions: 5\nprobes: {trajectories: 6, minibatch: 2, coordinates: 3, top_k: 4}\n");
+  }
+  void write(const std::string& name, const std::string& text) const {
+    write_file_atomically(directory_ / name, text);
+  }
+  std::string at(const std::string& name) const { return (directory_ / name).string(); }
+  test::Outcome diagnose(const std::string& more = "") const {
+    return run_ropd("--quiet diagnose --config " + at("d.yaml") + " " + more);
+  }
+
+  const test::TemporaryDirectory directory_;
+  uint64_t seed_ = 1;
+};
+
+TEST_F(Diagnose, WritesTablesThatAddUp) {
+  const auto outcome = diagnose();
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("KL to the teacher"));
+  const Json d = parse_json(read_file(directory_ / "out" / "diagnosis.json"), "diagnosis");
+  ASSERT_EQ(d["kl"].size(), 3u);
+  for (const double value : d["kl"][2]) EXPECT_NEAR(value, 0, 1e-6) << "the teacher against itself";
+  EXPECT_GT(d["kl"][0][0].get<double>(), 0);
+
+  ASSERT_EQ(d["fit_and_shift"].size(), 1u) << "a and b have rollouts of their own, the teacher has none";
+  const Json& x = d["fit_and_shift"][0];
+  EXPECT_NEAR(x["change"].get<double>(), x["fit"].get<double>() + x["shift"].get<double>(), 1e-12);
+  EXPECT_NEAR(x["change"].get<double>(), d["kl"][0][0].get<double>() - d["kl"][1][1].get<double>(), 1e-12);
+
+  ASSERT_EQ(d["probes"].size(), 3u);
+  EXPECT_EQ(d["probes"][0]["norms"][1]["minibatches"], 3);
+  EXPECT_GT(d["probes"][0]["norms"][1]["mean"].get<double>(), 0);
+  EXPECT_EQ(d["probes"][2]["norms"][0]["mean"], 0) << "no gradient where student and teacher are one";
+  EXPECT_THAT(outcome.out, HasSubstr("none, a gradient is zero everywhere"));
+  EXPECT_EQ(d["likelihood"].size(), 4u);
+  EXPECT_EQ(diagnose("--threads 1").out, outcome.out) << "threads do not show";
+}
+
+TEST_F(Diagnose, RefusesWhatItCannotUse) {
+  EXPECT_THAT(diagnose("students=[]").err, HasSubstr("students is empty"));
+  EXPECT_THAT(diagnose("sources.1.name=a").err, HasSubstr("\"a\" is there twice"));
+  EXPECT_THAT(diagnose("sources.1.rollouts=" + at("none.jsonl")).err, HasSubstr("none.jsonl"));
+  EXPECT_THAT(diagnose("probes.minibach=3").err, HasSubstr("did you mean 'probes.minibatch'"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "out"));
+}
+
+}  // namespace
+}  // namespace ropd
