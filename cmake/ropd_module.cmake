@@ -33,6 +33,7 @@ function(ropd_module name)
     target_link_libraries(${name}_test PRIVATE ropd_${name} ropd_test_support)
     add_test(NAME ${name} COMMAND ${name}_test WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(${name} PROPERTIES LABELS unit)
+    set_property(GLOBAL APPEND PROPERTY ropd_unit_tests ${name}_test)
   endif()
 endfunction()
 
