@@ -106,7 +106,7 @@ class TinyWorld {
  public:
   explicit TinyWorld(const ModelConfig& shape = tiny_config(Architecture::qwen3), uint64_t student_seed = 1,
                      uint64_t teacher_seed = 2) {
-    // So small that a second thread only waits; no result depends on it (the golden run has two).
+    // So small that a second thread only waits; no result depends on it (session_test compares).
     omp_set_num_threads(1);
     write_tiny_directory(path("student"), random_parameters(shape, student_seed));
     write_tiny_directory(path("teacher"), random_parameters(shape, teacher_seed));
