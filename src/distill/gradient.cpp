@@ -27,12 +27,14 @@ std::vector<RowOrigin> response_rows(std::span<const TrainingItem> items) {
   return origins;
 }
 
-Buffer gather(std::span<const float> hidden, const std::vector<RowOrigin>& origins, size_t width) {
-  Buffer rows(origins.size() * width);
-  for (size_t r = 0; r < origins.size(); ++r)
-    std::copy_n(hidden.data() + static_cast<size_t>(origins[r].batch_row) * width, width,
-                rows.data() + r * width);
-  return rows;
+// The teacher's states after its last norm at some rows of the batch.
+Buffer states_of(const FullTeacher& teacher, const model::PackedBatch& batch, std::span<const int64_t> rows) {
+  const size_t width = static_cast<size_t>(teacher.weights->config.hidden_size);
+  Buffer hidden(batch.tokens.size() * width), states(rows.size() * width);
+  model::forward(hidden, *teacher.weights, batch, teacher.precision, *teacher.workspace);
+  for (size_t r = 0; r < rows.size(); ++r)
+    std::copy_n(hidden.data() + static_cast<size_t>(rows[r]) * width, width, states.data() + r * width);
+  return states;
 }
 
 Position position_of(const RowOrigin& origin, std::span<const TrainingItem> items, bool old_is_current) {
@@ -56,43 +58,44 @@ MicrobatchResult accumulate_gradient(model::Gradients& gradients, model::Trainin
   model::PackedBatch batch;
   for (const TrainingItem& item : items) batch.append(item.rollout->prompt_ids, item.rollout->response_ids);
   const auto origins = response_rows(items);
-  const size_t width = static_cast<size_t>(student.config.hidden_size);
-  const Buffer rows = gather(pass.forward(batch), origins, width);
-  Buffer grad_rows(rows.size());
-  grad_rows.fill(0);
-
+  std::vector<int64_t> rows;
+  for (const RowOrigin& origin : origins) rows.push_back(origin.batch_row);
   std::vector<PositionResult> results(origins.size());
+  const auto position = [&](size_t row) { return position_of(origins[row], items, config.old_is_current); };
   if (config.objective.needs_full_teacher()) {
     assert(teacher.weights && teacher.workspace);
-    const size_t teacher_width = static_cast<size_t>(teacher.weights->config.hidden_size);
-    Buffer hidden(batch.tokens.size() * teacher_width);
-    model::forward(hidden, *teacher.weights, batch, teacher.precision, *teacher.workspace);
-    const Buffer teacher_rows = gather(hidden, origins, teacher_width);
-    kernels::vocab_head_pairs(
-        grad_rows, gradients.head(), {rows, student.head.stored, precision},
-        {teacher_rows, teacher.weights->head.stored, teacher.precision}, config.head_scratch_bytes,
-        [&](int64_t row, std::span<float> student_logits, std::span<float> teacher_logits) {
-          const auto r = static_cast<size_t>(row);
-          results[r] =
-              full_position_gradient(student_logits, teacher_logits,
-                                     position_of(origins[r], items, config.old_is_current), config.objective);
-        });
+    const size_t width = static_cast<size_t>(teacher.weights->config.hidden_size);
+    const Buffer teacher_states = states_of(teacher, batch, rows);
+    pass.accumulate(gradients, batch, rows,
+                    [&](std::span<float> grad_states, std::span<float> grad_head,
+                        std::span<const float> states, size_t first) {
+                      const size_t count = states.size() / static_cast<size_t>(student.config.hidden_size);
+                      kernels::vocab_head_pairs(
+                          grad_states, grad_head, {states, student.head.stored, precision},
+                          {teacher_states.span().subspan(first * width, count * width),
+                           teacher.weights->head.stored, teacher.precision},
+                          config.head_scratch_bytes,
+                          [&](int64_t row, std::span<float> student_logits, std::span<float> teacher_logits) {
+                            const size_t r = first + static_cast<size_t>(row);
+                            results[r] = full_position_gradient(student_logits, teacher_logits, position(r),
+                                                                config.objective);
+                          });
+                    });
   } else {
-    kernels::vocab_head_grad(grad_rows, gradients.head(), rows, student.head.stored, precision,
-                             config.head_scratch_bytes, [&](int64_t row, std::span<float> logits) {
-                               const auto r = static_cast<size_t>(row);
-                               results[r] = position_gradient(
-                                   logits, position_of(origins[r], items, config.old_is_current),
-                                   config.objective);
-                             });
+    pass.accumulate(gradients, batch, rows,
+                    [&](std::span<float> grad_states, std::span<float> grad_head,
+                        std::span<const float> states, size_t first) {
+                      kernels::vocab_head_grad(
+                          grad_states, grad_head, states, student.head.stored, precision,
+                          config.head_scratch_bytes, [&](int64_t row, std::span<float> logits) {
+                            const size_t r = first + static_cast<size_t>(row);
+                            results[r] = position_gradient(logits, position(r), config.objective);
+                          });
+                    });
   }
 
-  Buffer grad_hidden(batch.tokens.size() * width);
-  grad_hidden.fill(0);
   MicrobatchResult sum;
   for (size_t r = 0; r < origins.size(); ++r) {
-    std::copy_n(grad_rows.data() + r * width, width,
-                grad_hidden.data() + static_cast<size_t>(origins[r].batch_row) * width);
     const TrainingItem& item = items[origins[r].item];
     if (!item.supervision->is_valid[origins[r].position]) continue;
     ++sum.tokens;
@@ -103,7 +106,6 @@ MicrobatchResult accumulate_gradient(model::Gradients& gradients, model::Trainin
     sum.terms += results[r].terms;
     sum.policy_kl += results[r].policy_kl;
   }
-  pass.backward(gradients, grad_hidden, batch);
   return sum;
 }
 

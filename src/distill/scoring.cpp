@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <mutex>
 
 #include "base/error.h"
 #include "kernels/vocab_head.h"
@@ -39,6 +40,45 @@ Buffer predict(const model::Weights& weights,
   Buffer hidden(batch.tokens.size() * static_cast<size_t>(weights.config.hidden_size));
   model::forward(hidden, weights, batch, precision, workspace);
   return predicting_rows(hidden, weights.config.hidden_size, ranges);
+}
+
+using Range = std::pair<size_t, size_t>;
+
+// Calls score_range(weights, range, workspace) for all rollouts, packed in order. Threads take ranges of
+// their own when the model is small; what a rollout is scored with shows in no bit of its scores.
+template <class ScoreRange>
+void for_ranges(const model::Weights& weights, size_t count, const ScoringConfig& config,
+                model::Workspace& workspace, const std::function<int64_t(size_t)>& length,
+                const ScoringProgress& progress, const ScoreRange& score_range) {
+  size_t done = 0;
+  uint64_t tokens = 0;
+  const auto report = [&](const Range& range, uint64_t new_tokens) {
+    done += range.second - range.first;
+    tokens += new_tokens;
+    if (progress) progress(done, tokens);
+  };
+  int64_t all_tokens = 0;
+  for (size_t i = 0; i < count; ++i) all_tokens += length(i);
+  if (model::num_tasks(weights.config, all_tokens) == 1) {
+    for (const Range& range : pack_in_order(count, config.batch_tokens, length))
+      report(range, score_range(weights, range, workspace));
+    return;
+  }
+  const model::Weights packed = model::pack_weights(weights, config.precision);
+  const auto ranges = pack_in_order(count, std::min(config.batch_tokens, model::kTokensPerTask), length);
+  workspace.provide_lanes(kernels::num_lanes());
+  std::mutex reporting;
+  kernels::parallel_tasks(ranges.size(), [&](size_t i, size_t lane) {
+    const uint64_t new_tokens = score_range(packed, ranges[i], *workspace.lanes[lane]);
+    const std::lock_guard lock(reporting);
+    report(ranges[i], new_tokens);
+  });
+}
+
+kernels::VocabularyScores score_head(const Buffer& rows, const model::Linear& head, Precision precision,
+                                     const kernels::ScoreRequest& request) {
+  return head.packed ? kernels::score_vocabulary(rows, *head.packed, request)
+                     : kernels::score_vocabulary(rows, head.stored, precision, request);
 }
 
 int64_t tokens_of(const Rollout& rollout) {
@@ -85,21 +125,21 @@ std::vector<Scores> score_student(const model::Weights& student, std::span<const
                                   const ScoringProgress& progress) {
   check_rollouts(rollouts, student.config);
   std::vector<Scores> all(rollouts.size());
-  uint64_t tokens_done = 0;
-  for (const auto& [begin, end] : pack_in_order(rollouts.size(), config.batch_tokens,
-                                                [&](size_t i) { return tokens_of(rollouts[i]); })) {
+  const auto length_of = [&](size_t i) { return tokens_of(rollouts[i]); };
+  const auto score_range = [&](const model::Weights& weights, const Range& range, model::Workspace& memory) {
+    const auto& [begin, end] = range;
     std::vector<std::pair<std::span<const Token>, std::span<const Token>>> sequences;
     std::vector<int32_t> sampled;
     for (size_t i = begin; i < end; ++i) {
       sequences.emplace_back(rollouts[i].prompt_ids, rollouts[i].response_ids);
       sampled.insert(sampled.end(), rollouts[i].response_ids.begin(), rollouts[i].response_ids.end());
     }
-    const Buffer rows = predict(student, sequences, config.precision, workspace);
+    const Buffer rows = predict(weights, sequences, config.precision, memory);
     std::vector<int64_t> one_each(sampled.size() + 1);
     for (size_t i = 0; i < one_each.size(); ++i) one_each[i] = static_cast<int64_t>(i);
     const kernels::ScoreRequest request{config.temperature, config.top_k, /*with_entropy=*/true, one_each,
                                         sampled};
-    const auto result = kernels::score_vocabulary(rows, student.head.stored, config.precision, request);
+    const auto result = score_head(rows, weights.head, config.precision, request);
     size_t row = 0;
     for (size_t i = begin; i < end; ++i) {
       const size_t length = rollouts[i].response_ids.size(), k = config.top_k;
@@ -116,9 +156,9 @@ std::vector<Scores> score_student(const model::Weights& student, std::span<const
                 .student_entropy = part(result.entropy, 1)};
       row += length;
     }
-    tokens_done += sampled.size();
-    if (progress) progress(end, tokens_done);
-  }
+    return static_cast<uint64_t>(sampled.size());
+  };
+  for_ranges(student, rollouts.size(), config, workspace, length_of, progress, score_range);
   return all;
 }
 
@@ -139,10 +179,12 @@ void score_teacher(std::span<Scores> scores, const model::Weights& teacher, std:
     return translation ? translation->teacher_id[static_cast<size_t>(id)] : id;
   };
 
-  uint64_t tokens_done = 0;
-  for (const auto& [begin, end] : pack_in_order(rollouts.size(), config.batch_tokens, [&](size_t i) {
-         return static_cast<int64_t>(prompt_of(i).size() + response_of(i).size());
-       })) {
+  const auto length_of = [&](size_t i) {
+    return static_cast<int64_t>(prompt_of(i).size() + response_of(i).size());
+  };
+  const auto score_range = [&](const model::Weights& weights, const Range& range, model::Workspace& memory) {
+    const auto& [begin, end] = range;
+    uint64_t tokens = 0;
     std::vector<std::pair<std::span<const Token>, std::span<const Token>>> sequences;
     std::vector<int64_t> given_begins = {0};
     std::vector<int32_t> given;
@@ -164,10 +206,10 @@ void score_teacher(std::span<Scores> scores, const model::Weights& teacher, std:
         given_begins.push_back(static_cast<int64_t>(given.size()));
       }
     }
-    const Buffer rows = predict(teacher, sequences, config.precision, workspace);
+    const Buffer rows = predict(weights, sequences, config.precision, memory);
     const kernels::ScoreRequest request{config.temperature, config.top_k, /*with_entropy=*/false,
                                         given_begins, given};
-    const auto result = kernels::score_vocabulary(rows, teacher.head.stored, config.precision, request);
+    const auto result = score_head(rows, weights.head, config.precision, request);
 
     size_t row = 0;
     for (size_t i = begin; i < end; ++i) {
@@ -194,10 +236,11 @@ void score_teacher(std::span<Scores> scores, const model::Weights& teacher, std:
         if (map(rollouts[i].response_ids[t]) >= 0) score.teacher_sampled_logprobs[t] = logprobs[k];
       }
       row += response_of(i).size();
-      tokens_done += length;
+      tokens += length;
     }
-    if (progress) progress(end, tokens_done);
-  }
+    return tokens;
+  };
+  for_ranges(teacher, rollouts.size(), config, workspace, length_of, progress, score_range);
 }
 
 }  // namespace ropd::distill

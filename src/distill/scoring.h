@@ -22,7 +22,8 @@ struct ScoringConfig {
   int64_t batch_tokens = 8192;  // sequences packed into one pass; a longer one goes alone
 };
 
-// Called after every pass with the number of rollouts and response tokens done in all.
+// Called after every pass, by one thread at a time, with the number of rollouts and response tokens done in
+// all.
 using ScoringProgress = std::function<void(size_t rollouts, uint64_t tokens)>;
 
 // Candidates, student log-probabilities, sampled log-probabilities and entropy of every rollout.

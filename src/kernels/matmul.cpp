@@ -76,14 +76,14 @@ void matmul(std::span<float> y, std::span<const float> x, const PackedWeight& we
 }
 
 void matmul_grad_x(std::span<float> grad_x, std::span<const float> grad_y, const WeightView& weight,
-                   Precision precision) {
+                   Precision precision, Update update) {
   Product product;
   product.n = weight.columns;
   product.k = weight.rows;
   product.m = static_cast<int64_t>(grad_y.size()) / weight.rows;
   assert(static_cast<int64_t>(grad_y.size()) == product.m * product.k);
   assert(static_cast<int64_t>(grad_x.size()) == product.m * product.n);
-  product.add = true;
+  product.add = update == Update::add;
   product.round_to_bf16 = precision == Precision::bf16;
   product.a = grad_y.data();
   product.a_row_stride = product.k;

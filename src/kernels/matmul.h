@@ -48,9 +48,12 @@ class PackedWeight {
 void matmul(std::span<float> y, std::span<const float> x, const WeightView& weight, Precision precision);
 void matmul(std::span<float> y, std::span<const float> x, const PackedWeight& weight);
 
-// Adds grad_y [M, N] · W to grad_x [M, K].
+// What becomes of a result that is already there. Chains begin at zero or at the old value.
+enum class Update { add, replace };
+
+// grad_y [M, N] · W into grad_x [M, K].
 void matmul_grad_x(std::span<float> grad_x, std::span<const float> grad_y, const WeightView& weight,
-                   Precision precision);
+                   Precision precision, Update update = Update::add);
 
 // Adds grad_yᵀ · x to grad_weight [N, K].
 void matmul_grad_weight(std::span<float> grad_weight, std::span<const float> grad_y, std::span<const float> x,

@@ -1,8 +1,13 @@
 // Work shared out to the OpenMP threads in chunks. What a chunk computes does not depend on the thread, so
 // neither does any result.
 #pragma once
+#include <omp.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <exception>
+#include <limits>
 
 namespace ropd::kernels {
 
@@ -14,8 +19,69 @@ inline constexpr int64_t kWorthThreads = int64_t{1} << 15;
 template <class Body>
 void parallel_chunks(int64_t count, int64_t chunk, int64_t work, const Body& body) {
   const int64_t num_chunks = (count + chunk - 1) / chunk;
-#pragma omp parallel for schedule(static) if (work >= kWorthThreads && num_chunks > 1)
-  for (int64_t i = 0; i < num_chunks; ++i) body(i * chunk, std::min(count, (i + 1) * chunk));
+  const auto run = [&](int64_t i) { body(i * chunk, std::min(count, (i + 1) * chunk)); };
+  if (work < kWorthThreads || num_chunks == 1 || omp_in_parallel()) {  // a team of one costs time, too
+    for (int64_t i = 0; i < num_chunks; ++i) run(i);
+    return;
+  }
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < num_chunks; ++i) run(i);
 }
+
+// Calls body(task, lane) for the tasks [0, count), each on one thread; kernels inside stay on that thread.
+// Tasks are begun in order and taken as threads get done: cores are not equally fast on a shared machine.
+// `lane` < num_lanes() tells which thread's memory to use. The first exception is thrown again at the end.
+inline size_t num_lanes() { return omp_in_parallel() ? 1 : static_cast<size_t>(omp_get_max_threads()); }
+template <class Body>
+void parallel_tasks(size_t count, const Body& body) {
+  if (count == 1 || num_lanes() == 1) {
+    for (size_t task = 0; task < count; ++task) body(task, size_t{0});
+    return;
+  }
+  std::exception_ptr failure;
+#pragma omp parallel for schedule(monotonic : dynamic, 1)
+  for (size_t task = 0; task < count; ++task) {
+    try {
+      body(task, static_cast<size_t>(omp_get_thread_num()));
+    } catch (...) {
+#pragma omp critical
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+// Tasks of parallel_tasks() that add to shared sums one behind the other: a task does its n-th addition when
+// the task before it has done its own n-th, so the sums are those of the tasks run in order. All tasks make
+// the same number of additions.
+class Turn {
+ public:
+  Turn() = default;  // of a task on its own: never waits
+  Turn(const std::atomic<int>* before, std::atomic<int>* mine) : before_(before), mine_(mine) {}
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() { pass_on(std::numeric_limits<int>::max()); }  // also after a failure: nobody waits for ever
+
+  template <class Addition>
+  void take(const Addition& addition) {
+    if (before_)
+      for (int done = before_->load(std::memory_order_acquire); done <= taken_;
+           done = before_->load(std::memory_order_acquire))
+        before_->wait(done, std::memory_order_acquire);
+    addition();
+    pass_on(++taken_);
+  }
+
+ private:
+  const std::atomic<int>* before_ = nullptr;
+  std::atomic<int>* mine_ = nullptr;
+  int taken_ = 0;
+
+  void pass_on(int turns) {
+    if (!mine_) return;
+    mine_->store(turns, std::memory_order_release);
+    mine_->notify_one();
+  }
+};
 
 }  // namespace ropd::kernels

@@ -1,5 +1,7 @@
 #include "model/batch.h"
 
+#include <algorithm>
+
 namespace ropd::model {
 
 void PackedBatch::append(std::span<const Token> first, std::span<const Token> second) {
@@ -7,6 +9,32 @@ void PackedBatch::append(std::span<const Token> first, std::span<const Token> se
   tokens.insert(tokens.end(), second.begin(), second.end());
   for (size_t i = 0; i < first.size() + second.size(); ++i) positions.push_back(static_cast<int32_t>(i));
   sequence_begins.push_back(num_tokens());
+}
+
+PackedBatch PackedBatch::part(int64_t first, int64_t last) const {
+  const int64_t begin = sequence_begins[static_cast<size_t>(first)],
+                end = sequence_begins[static_cast<size_t>(last)];
+  PackedBatch result;
+  result.tokens.assign(tokens.begin() + begin, tokens.begin() + end);
+  result.positions.assign(positions.begin() + begin, positions.begin() + end);
+  for (int64_t s = first + 1; s <= last; ++s)
+    result.sequence_begins.push_back(sequence_begins[static_cast<size_t>(s)] - begin);
+  return result;
+}
+
+std::vector<int64_t> cut_evenly(const PackedBatch& batch, int64_t parts) {
+  std::vector<int64_t> cuts = {0};
+  const auto begins = std::span(batch.sequence_begins);
+  for (int64_t part = 1; part < parts; ++part) {
+    // The boundary nearest to the even share.
+    const int64_t wanted = batch.num_tokens() * part / parts;
+    const auto above = std::lower_bound(begins.begin(), begins.end() - 1, wanted);
+    const bool is_below_nearer = above != begins.begin() && wanted - above[-1] < *above - wanted;
+    const int64_t cut = above - begins.begin() - (is_below_nearer ? 1 : 0);
+    if (cut > cuts.back() && cut < batch.num_sequences()) cuts.push_back(cut);
+  }
+  if (batch.num_sequences() > 0) cuts.push_back(batch.num_sequences());
+  return cuts;
 }
 
 }  // namespace ropd::model

@@ -16,6 +16,12 @@ struct PackedBatch {
   int64_t num_sequences() const { return static_cast<int64_t>(sequence_begins.size()) - 1; }
   // Appends a sequence made of two parts (prompt and response).
   void append(std::span<const Token> first, std::span<const Token> second = {});
+  // The sequences [first, last) as a batch of their own.
+  PackedBatch part(int64_t first, int64_t last) const;
 };
+
+// Where to cut a batch into at most `parts` runs of sequences with about equally many tokens: [parts + 1]
+// indices of sequences, no part empty.
+std::vector<int64_t> cut_evenly(const PackedBatch& batch, int64_t parts);
 
 }  // namespace ropd::model

@@ -43,11 +43,14 @@ void project(Buffer& y, std::span<const float> x, const Linear& linear, std::spa
   if (!bias.empty()) kernels::bias_add(y, bias);
 }
 
-// Adds to grad_x the gradient through y = x Wᵀ and to grad_weight its weight gradient.
-void project_grad(std::span<float> grad_x, std::span<float> grad_weight, std::span<const float> grad_y,
-                  std::span<const float> x, const Linear& linear, Precision precision) {
-  kernels::matmul_grad_weight(grad_weight, grad_y, x, linear.outputs(), linear.inputs(), precision);
-  kernels::matmul_grad_x(grad_x, grad_y, linear.stored, precision);
+// The gradient through y = x Wᵀ: that of its weight in turn, and into grad_x.
+void project_grad(std::span<float> grad_x, kernels::Update update, std::span<float> grad_weight,
+                  std::span<const float> grad_y, std::span<const float> x, const Linear& linear,
+                  Precision precision, kernels::Turn& turn) {
+  turn.take([&] {
+    kernels::matmul_grad_weight(grad_weight, grad_y, x, linear.outputs(), linear.inputs(), precision);
+  });
+  kernels::matmul_grad_x(grad_x, grad_y, linear.stored, precision, update);
 }
 
 void normalize(Buffer& y, Buffer& inv_rms, std::span<const float> x, std::span<const float> weight,
@@ -133,39 +136,40 @@ void block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, const L
 
 void block_grad(std::span<float> grad_x, const LayerGradients& gradients, const BlockTrace& trace,
                 BlockScratch& scratch, const LayerWeights& weights, const BlockContext& context,
-                std::span<const int64_t> sequence_begins) {
+                std::span<const int64_t> sequence_begins, kernels::Turn& turn) {
+  using kernels::Update;
   const ModelConfig& c = context.config;
   const Precision precision = context.precision;
   const size_t rows = rows_of(context);
   const size_t wide = rows * static_cast<size_t>(c.intermediate_size);
+  const auto through_norm = [&](std::span<float> grad_norm, std::span<const float> x,
+                                std::span<const float> inv_rms, std::span<const float> weight) {
+    turn.take([&] { kernels::rms_norm_grad(grad_x, grad_norm, scratch.grad_normed, x, inv_rms, weight); });
+  };
 
   // MLP: grad_x is the gradient at x = middle + down(swiglu(gate, up)).
   Buffer& activated = scratch.grad_wide;
   activated.resize(wide);
   kernels::swiglu(activated, trace.gate, trace.up);
-  kernels::matmul_grad_weight(gradients.down, grad_x, activated, weights.down.outputs(),
-                              weights.down.inputs(), precision);
   Buffer& grad_up = scratch.grad_wide_2;
   grad_up.resize(wide);
-  grad_up.fill(0);
-  kernels::matmul_grad_x(grad_up, grad_x, weights.down.stored, precision);
+  project_grad(grad_up, Update::replace, gradients.down, grad_x, activated, weights.down, precision, turn);
   Buffer& grad_gate = scratch.grad_wide;
   kernels::swiglu_grad(grad_gate, grad_up, grad_up, trace.gate, trace.up);
   normalize(scratch.normed, scratch.inv_rms, trace.middle, weights.post_attention_norm, context);
   scratch.grad_normed.resize(grad_x.size());
-  scratch.grad_normed.fill(0);
-  project_grad(scratch.grad_normed, gradients.gate, grad_gate, scratch.normed, weights.gate, precision);
-  project_grad(scratch.grad_normed, gradients.up, grad_up, scratch.normed, weights.up, precision);
-  kernels::rms_norm_grad(grad_x, gradients.post_attention_norm, scratch.grad_normed, trace.middle,
-                         trace.middle_inv_rms, weights.post_attention_norm);
+  project_grad(scratch.grad_normed, Update::replace, gradients.gate, grad_gate, scratch.normed, weights.gate,
+               precision, turn);
+  project_grad(scratch.grad_normed, Update::add, gradients.up, grad_up, scratch.normed, weights.up, precision,
+               turn);
+  through_norm(gradients.post_attention_norm, trace.middle, trace.middle_inv_rms,
+               weights.post_attention_norm);
 
   // Attention: grad_x is now the gradient at middle = input + o(attended).
-  kernels::matmul_grad_weight(gradients.o, grad_x, trace.attended, weights.o.outputs(), weights.o.inputs(),
-                              precision);
   Buffer& grad_attended = scratch.grad_wide;
   grad_attended.resize(trace.attended.size());
-  grad_attended.fill(0);
-  kernels::matmul_grad_x(grad_attended, grad_x, weights.o.stored, precision);
+  project_grad(grad_attended, Update::replace, gradients.o, grad_x, trace.attended, weights.o, precision,
+               turn);
   prepare_queries_and_keys(scratch, scratch.inv_rms, scratch.inv_rms, trace, weights, context);
   for (auto [grad, size] :
        {std::pair{&scratch.grad_q, trace.q.size()}, std::pair{&scratch.grad_k, trace.k.size()},
@@ -183,7 +187,7 @@ void block_grad(std::span<float> grad_x, const LayerGradients& gradients, const 
     Buffer& at_raw = scratch.grad_wide_2;
     at_raw.resize(grad.size());
     at_raw.fill(0);
-    kernels::rms_norm_grad(at_raw, grad_norm, grad.span(), raw, inv_rms, norm);
+    turn.take([&] { kernels::rms_norm_grad(at_raw, grad_norm, grad.span(), raw, inv_rms, norm); });
     std::copy_n(at_raw.data(), grad.size(), grad.data());
   };
   through_heads(scratch.grad_q, gradients.q_norm, trace.q, trace.q_inv_rms, weights.q_norm, c.num_heads);
@@ -191,17 +195,16 @@ void block_grad(std::span<float> grad_x, const LayerGradients& gradients, const 
 
   normalize(scratch.normed, scratch.inv_rms, trace.input, weights.input_norm, context);
   scratch.grad_normed.resize(grad_x.size());
-  scratch.grad_normed.fill(0);
-  const auto through_projection = [&](const Buffer& grad, std::span<float> grad_weight,
+  const auto through_projection = [&](const Buffer& grad, Update update, std::span<float> grad_weight,
                                       std::span<float> grad_bias, const Linear& linear) {
-    if (!grad_bias.empty()) kernels::bias_add_grad(grad_bias, grad.span());
-    project_grad(scratch.grad_normed, grad_weight, grad.span(), scratch.normed, linear, precision);
+    if (!grad_bias.empty()) turn.take([&] { kernels::bias_add_grad(grad_bias, grad.span()); });
+    project_grad(scratch.grad_normed, update, grad_weight, grad.span(), scratch.normed, linear, precision,
+                 turn);
   };
-  through_projection(scratch.grad_q, gradients.q, gradients.q_bias, weights.q);
-  through_projection(scratch.grad_k, gradients.k, gradients.k_bias, weights.k);
-  through_projection(scratch.grad_v, gradients.v, gradients.v_bias, weights.v);
-  kernels::rms_norm_grad(grad_x, gradients.input_norm, scratch.grad_normed, trace.input, trace.input_inv_rms,
-                         weights.input_norm);
+  through_projection(scratch.grad_q, Update::replace, gradients.q, gradients.q_bias, weights.q);
+  through_projection(scratch.grad_k, Update::add, gradients.k, gradients.k_bias, weights.k);
+  through_projection(scratch.grad_v, Update::add, gradients.v, gradients.v_bias, weights.v);
+  through_norm(gradients.input_norm, trace.input, trace.input_inv_rms, weights.input_norm);
 }
 
 }  // namespace ropd::model

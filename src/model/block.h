@@ -7,6 +7,7 @@
 #include <functional>
 #include <span>
 
+#include "kernels/parallel.h"
 #include "kernels/rope.h"
 #include "model/weights.h"
 #include "tensor/buffer.h"
@@ -72,9 +73,9 @@ struct LayerGradients {
 };
 
 // grad_x [T, D] holds the gradient at the layer's output and is replaced by the gradient at its input; adds
-// to `gradients`. Dense layers only.
+// to `gradients`, a turn for each addition. Dense layers only.
 void block_grad(std::span<float> grad_x, const LayerGradients& gradients, const BlockTrace& trace,
                 BlockScratch& scratch, const LayerWeights& weights, const BlockContext& context,
-                std::span<const int64_t> sequence_begins);
+                std::span<const int64_t> sequence_begins, kernels::Turn& turn);
 
 }  // namespace ropd::model

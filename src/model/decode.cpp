@@ -1,10 +1,7 @@
 #include "model/decode.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cmath>
-#include <exception>
 
 #include "kernels/embedding.h"
 #include "kernels/rms_norm.h"
@@ -12,27 +9,24 @@
 namespace ropd::model {
 namespace {
 
-constexpr int64_t kSmallModelBytes = 16 << 20;     // weights that stay in cache
 constexpr size_t kLogitsBytes = size_t{48} << 20;  // logits of the rows that are sampled together
 constexpr size_t kGroupsPerThread = 4;             // fewer are not worth waking a thread
 constexpr size_t kGroupsPerShare = 120;            // enough rows for every weight that is read
 
 }  // namespace
 
-Decoder::Decoder(Weights weights, Precision precision) : weights_(std::move(weights)), precision_(precision) {
-  is_small_ = parameter_count(weights_.config) * 4 <= kSmallModelBytes;
-}
+Decoder::Decoder(Weights weights, Precision precision)
+    : weights_(std::move(weights)), precision_(precision) {}
 
 void Decoder::step(KvCache& cache, std::span<const DecodeRows> groups, const LogitsConsumer& consume) {
-  const size_t threads = static_cast<size_t>(omp_get_max_threads());
-  const size_t parts = is_small_ ? std::max(std::clamp<size_t>(groups.size() / kGroupsPerThread, 1, threads),
-                                            groups.size() / kGroupsPerShare)
-                                 : 1;
+  const size_t threads = kernels::num_lanes();
+  const size_t parts = stays_in_cache(weights_.config)
+                           ? std::max(std::clamp<size_t>(groups.size() / kGroupsPerThread, 1, threads),
+                                      groups.size() / kGroupsPerShare)
+                           : 1;
   while (lanes_.size() < std::min(parts, threads)) lanes_.push_back(std::make_unique<Lane>());
-  if (parts == 1) return run(*lanes_[0], cache, groups, 0, consume);
 
-  // Contiguous shares of about equal cost: rows, and the context their attention reads. Threads take them as
-  // they get done: cores are not equally fast on a shared machine.
+  // Contiguous shares of about equal cost: rows, and the context their attention reads.
   std::vector<double> cost_before(groups.size() + 1, 0.0);
   for (size_t i = 0; i < groups.size(); ++i)
     cost_before[i + 1] = cost_before[i] + static_cast<double>(groups[i].tokens.size()) *
@@ -43,18 +37,10 @@ void Decoder::step(KvCache& cache, std::span<const DecodeRows> groups, const Log
         std::lower_bound(cost_before.begin(), cost_before.end() - 1,
                          cost_before.back() * static_cast<double>(part) / static_cast<double>(parts)) -
         cost_before.begin());
-  std::exception_ptr failure;
-#pragma omp parallel for num_threads(static_cast <int>(lanes_.size())) schedule(dynamic, 1)
-  for (size_t part = 0; part < parts; ++part) {
-    try {
-      Lane& lane = *lanes_[static_cast<size_t>(omp_get_thread_num())];
-      run(lane, cache, groups.subspan(begins[part], begins[part + 1] - begins[part]), begins[part], consume);
-    } catch (...) {
-#pragma omp critical
-      failure = std::current_exception();
-    }
-  }
-  if (failure) std::rethrow_exception(failure);
+  kernels::parallel_tasks(parts, [&](size_t part, size_t lane) {
+    run(*lanes_[lane], cache, groups.subspan(begins[part], begins[part + 1] - begins[part]), begins[part],
+        consume);
+  });
 }
 
 void Decoder::run(Lane& lane, KvCache& cache, std::span<const DecodeRows> groups, size_t first_group,

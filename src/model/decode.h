@@ -42,8 +42,6 @@ class Decoder {
   };
   Weights weights_;
   const Precision precision_;
-  bool is_small_;  // so small that threads do better on sequences of their own than side by side on one
-                   // product
   std::vector<std::unique_ptr<Lane>> lanes_;
   void run(Lane& lane, KvCache& cache, std::span<const DecodeRows> groups, size_t first_group,
            const LogitsConsumer& consume);

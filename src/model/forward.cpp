@@ -43,6 +43,18 @@ const kernels::RopeTable& Workspace::rope_for(const ModelConfig& config, int64_t
   return rope;
 }
 
+void Workspace::provide_lanes(size_t count) {
+  while (lanes.size() < count) lanes.push_back(std::make_unique<Workspace>());
+}
+
+int64_t num_tasks(const ModelConfig& config, int64_t tokens) {
+  constexpr int64_t kWorthThreads = int64_t{1} << 22;  // products of weights and activations
+  if (!stays_in_cache(config) || tokens * parameter_count(config) < kWorthThreads) return 1;
+  const int64_t tasks = (tokens + kTokensPerTask - 1) / kTokensPerTask,
+                threads = static_cast<int64_t>(kernels::num_lanes());
+  return (tasks + threads - 1) / threads * threads;
+}
+
 void check_batch(const PackedBatch& batch, const ModelConfig& config) {
   for (int64_t s = 0; s < batch.num_sequences(); ++s) {
     const int64_t begin = batch.sequence_begins[s], end = batch.sequence_begins[s + 1];
@@ -108,67 +120,115 @@ Gradients::Gradients(const Parameters& parameters) : values_(parameters.values()
 TrainingPass::TrainingPass(const Weights& weights, Precision precision, size_t trace_budget_bytes)
     : weights_(weights), precision_(precision), trace_budget_bytes_(trace_budget_bytes) {}
 
-BlockContext TrainingPass::context(const PackedBatch& batch) {
-  return {weights_.config, workspace_.rope_for(weights_.config, longest(batch)), batch.positions, precision_};
+BlockContext TrainingPass::context(Lane& lane, const PackedBatch& batch) const {
+  return {weights_.config, lane.workspace.rope_for(weights_.config, longest(batch)), batch.positions,
+          precision_};
 }
 
-std::span<const float> TrainingPass::forward(const PackedBatch& batch) {
+void TrainingPass::accumulate(Gradients& gradients, const PackedBatch& batch, std::span<const int64_t> rows,
+                              const HeadStep& head) {
+  check_batch(batch, weights_.config);
+  const std::vector<int64_t> cuts = cut_evenly(batch, num_tasks(weights_.config, batch.num_tokens()));
+  const size_t parts = cuts.size() - 1, lanes = std::min(parts, kernels::num_lanes());
+  while (lanes_.size() < lanes) lanes_.push_back(std::make_unique<Lane>());
+
+  const size_t width = static_cast<size_t>(weights_.config.hidden_size);
+  grad_x_.resize(batch.tokens.size() * width);
+  std::vector<std::atomic<int>> turns(parts);
+  kernels::parallel_tasks(parts, [&](size_t part, size_t lane_index) {
+    kernels::Turn turn(part > 0 ? &turns[part - 1] : nullptr, &turns[part]);
+    Lane& lane = *lanes_[lane_index];
+    const PackedBatch sequences = batch.part(cuts[part], cuts[part + 1]);
+    const int64_t begin = batch.sequence_begins[static_cast<size_t>(cuts[part])];
+    forward(lane, sequences, trace_budget_bytes_ / lanes);
+
+    const auto first = std::lower_bound(rows.begin(), rows.end(), begin),
+               last = std::lower_bound(first, rows.end(), begin + sequences.num_tokens());
+    const auto row_of = [&](auto row) { return static_cast<size_t>(*row - begin) * width; };
+    lane.states.resize(static_cast<size_t>(last - first) * width);
+    lane.grad_states.resize(lane.states.size());
+    lane.grad_states.fill(0);
+    float* state = lane.states.data();
+    for (auto row = first; row != last; ++row, state += width)
+      std::copy_n(lane.hidden.data() + row_of(row), width, state);
+    turn.take([&] {
+      head(lane.grad_states, gradients.head(), lane.states, static_cast<size_t>(first - rows.begin()));
+    });
+    Buffer& grad_hidden = lane.hidden;
+    grad_hidden.fill(0);
+    const float* grad_state = lane.grad_states.data();
+    for (auto row = first; row != last; ++row, grad_state += width)
+      std::copy_n(grad_state, width, grad_hidden.data() + row_of(row));
+
+    backward(lane, grad_x_.span().subspan(static_cast<size_t>(begin) * width, grad_hidden.size()), gradients,
+             sequences, turn);
+  });
+  // Behind every part's head, whose weights these may be.
+  kernels::embedding_grad(gradients.embedding(), grad_x_, batch.tokens);
+}
+
+void TrainingPass::forward(Lane& lane, const PackedBatch& batch, size_t trace_budget_bytes) const {
   const ModelConfig& c = weights_.config;
-  check_batch(batch, c);
   const size_t layers = weights_.layers.size();
   const size_t trace_bytes = trace_bytes_per_token(c) * batch.tokens.size();
-  const size_t kept = std::min(layers, trace_budget_bytes_ / std::max<size_t>(trace_bytes, 1));
-  traces_.resize(kept);
-  inputs_.resize(layers - kept);
+  const size_t kept = std::min(layers, trace_budget_bytes / std::max<size_t>(trace_bytes, 1));
+  lane.traces.resize(kept);
+  lane.inputs.resize(layers - kept);
 
-  Buffer& x = workspace_.x;
+  Buffer& x = lane.workspace.x;
   x.resize(batch.tokens.size() * static_cast<size_t>(c.hidden_size));
   kernels::embedding(x, batch.tokens, weights_.embedding.stored);
-  const BlockContext context = this->context(batch);
+  const BlockContext context = this->context(lane, batch);
   const Attend attend = packed_attention(batch, c);
   for (size_t i = 0; i < layers; ++i) {
     if (i >= kept) {
-      Buffer& input = inputs_[i - kept];
+      Buffer& input = lane.inputs[i - kept];
       input.resize(x.size());
       std::copy_n(x.data(), x.size(), input.data());
     }
-    block(x, i < kept ? traces_[i] : workspace_.trace, workspace_.scratch, weights_.layers[i], context,
-          attend);
+    block(x, i < kept ? lane.traces[i] : lane.workspace.trace, lane.workspace.scratch, weights_.layers[i],
+          context, attend);
   }
-  hidden_.resize(x.size());
-  inv_rms_.resize(batch.tokens.size());
-  kernels::rms_norm(hidden_, inv_rms_, x, weights_.final_norm, static_cast<float>(c.rms_norm_eps));
-  return std::as_const(hidden_);
+  lane.hidden.resize(x.size());
+  lane.inv_rms.resize(batch.tokens.size());
+  kernels::rms_norm(lane.hidden, lane.inv_rms, x, weights_.final_norm, static_cast<float>(c.rms_norm_eps));
 }
 
-void TrainingPass::backward(Gradients& gradients, std::span<float> grad_hidden, const PackedBatch& batch) {
-  const size_t layers = weights_.layers.size(), kept = traces_.size();
-  const BlockContext context = this->context(batch);
+void TrainingPass::backward(Lane& lane, std::span<float> grad_x, Gradients& gradients,
+                            const PackedBatch& batch, kernels::Turn& turn) const {
+  const size_t layers = weights_.layers.size(), kept = lane.traces.size();
+  Workspace& workspace = lane.workspace;
+  const BlockContext context = this->context(lane, batch);
   const Attend attend = packed_attention(batch, weights_.config);
-  // workspace_.x still holds the last layer's output when every trace was kept; recomputing layers reuses it,
-  // so move it out first.
-  std::swap(last_, workspace_.x);
-  Buffer grad_x(last_.size());
-  grad_x.fill(0);
-  kernels::rms_norm_grad(grad_x, gradients.final_norm(), grad_hidden, last_, inv_rms_, weights_.final_norm);
+  // workspace.x still holds the last layer's output; recomputing layers reuses it, so move it out first.
+  std::swap(lane.last, workspace.x);
+  std::fill(grad_x.begin(), grad_x.end(), 0.0f);
+  turn.take([&] {
+    kernels::rms_norm_grad(grad_x, gradients.final_norm(), lane.hidden, lane.last, lane.inv_rms,
+                           weights_.final_norm);
+  });
   for (size_t i = layers; i-- > 0;) {
-    const BlockTrace* trace = i < kept ? &traces_[i] : &workspace_.trace;
+    const BlockTrace* trace = i < kept ? &lane.traces[i] : &workspace.trace;
     if (i >= kept) {
-      Buffer& x = workspace_.x;
-      x.resize(inputs_[i - kept].size());
-      std::copy_n(inputs_[i - kept].data(), x.size(), x.data());
-      block(x, workspace_.trace, workspace_.scratch, weights_.layers[i], context, attend);
+      Buffer& x = workspace.x;
+      x.resize(lane.inputs[i - kept].size());
+      std::copy_n(lane.inputs[i - kept].data(), x.size(), x.data());
+      block(x, workspace.trace, workspace.scratch, weights_.layers[i], context, attend);
     }
-    block_grad(grad_x, gradients.layer(static_cast<int64_t>(i)), *trace, workspace_.scratch,
-               weights_.layers[i], context, batch.sequence_begins);
+    block_grad(grad_x, gradients.layer(static_cast<int64_t>(i)), *trace, workspace.scratch,
+               weights_.layers[i], context, batch.sequence_begins, turn);
   }
-  kernels::embedding_grad(gradients.embedding(), grad_x, batch.tokens);
 }
 
 size_t TrainingPass::bytes() const {
-  size_t sum = workspace_.trace.bytes() + hidden_.bytes() + last_.bytes();
-  for (const BlockTrace& trace : traces_) sum += trace.bytes();
-  for (const Buffer& input : inputs_) sum += input.bytes();
+  size_t sum = grad_x_.bytes();
+  for (const auto& lane : lanes_) {
+    sum += lane->workspace.trace.bytes();
+    for (const Buffer* buffer : {&lane->last, &lane->hidden, &lane->states, &lane->grad_states})
+      sum += buffer->bytes();
+    for (const BlockTrace& trace : lane->traces) sum += trace.bytes();
+    for (const Buffer& input : lane->inputs) sum += input.bytes();
+  }
   return sum;
 }
 

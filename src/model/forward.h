@@ -1,8 +1,11 @@
 // A decoder over packed sequences: hidden states for scoring, and the pass with its gradient for training.
 #pragma once
+#include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "kernels/parallel.h"
 #include "model/batch.h"
 #include "model/block.h"
 #include "model/weights.h"
@@ -10,7 +13,7 @@
 namespace ropd::model {
 
 // Mutable memory of forward passes, kept between calls so that it is allocated once. Not shared between
-// threads.
+// threads; those that work on sequences of their own each take one of the lanes.
 struct Workspace {
   BlockTrace trace;
   BlockScratch scratch;
@@ -18,7 +21,17 @@ struct Workspace {
   Buffer x;  // [T, D]
   // A table for positions below `num_positions` at least.
   const kernels::RopeTable& rope_for(const ModelConfig& config, int64_t num_positions);
+  std::vector<std::unique_ptr<Workspace>> lanes;
+  void provide_lanes(size_t count);
 };
+
+// Tokens that a thread takes at a time when it works on sequences of its own: enough rows for every weight
+// that is read, few enough for the cache.
+inline constexpr int64_t kTokensPerTask = 384;
+
+// Into how many parts threads should divide `tokens` tokens: one where each product is better shared, or
+// where all of it takes less time than waking a thread.
+int64_t num_tasks(const ModelConfig& config, int64_t tokens);
 
 // Refuses ids outside the vocabulary and sequences beyond max_position_embeddings, naming sequence and value.
 void check_batch(const PackedBatch& batch, const ModelConfig& config);
@@ -45,28 +58,43 @@ class Gradients {
   std::span<float> embedding_, head_, final_norm_;
 };
 
-// Forward and backward over one microbatch. Layers whose trace fits into the memory budget keep it; the
-// others keep only their input and are recomputed, with the same bits.
+// What training minimises, given the states that have a loss. `states` [n, D] are those of rows [first, first
+// + n) of the ones asked for; adds the gradients to grad_states [n, D] and to the head's weights. Called for
+// different rows one call after the other, in order, maybe from different threads.
+using HeadStep = std::function<void(std::span<float> grad_states, std::span<float> grad_head,
+                                    std::span<const float> states, size_t first)>;
+
+// Forward, loss and backward over one microbatch. Layers whose trace fits into the memory budget keep it; the
+// others keep only their input and are recomputed, with the same bits. With a model that is small enough
+// threads work on sequences of their own; gradients are added in order, so that shows nowhere.
 class TrainingPass {
  public:
   TrainingPass(const Weights& weights, Precision precision, size_t trace_budget_bytes);
-  // The hidden states [T, D] after the last norm; valid until the next call.
-  std::span<const float> forward(const PackedBatch& batch);
-  // grad_hidden [T, D] at the result of the last forward() of the same batch; used as scratch. Adds to
-  // gradients.
-  void backward(Gradients& gradients, std::span<float> grad_hidden, const PackedBatch& batch);
+  // Adds to gradients. `rows`: the rows of the batch that have a loss, ascending; head() gets their states
+  // after the last norm.
+  void accumulate(Gradients& gradients, const PackedBatch& batch, std::span<const int64_t> rows,
+                  const HeadStep& head);
   // Bytes held for traces and scratch.
   size_t bytes() const;
 
  private:
+  struct Lane {  // one thread's memory
+    Workspace workspace;
+    std::vector<BlockTrace> traces;  // [layers kept]; layer i < size keeps its whole trace
+    std::vector<Buffer> inputs;      // [layers - layers kept]
+    Buffer last, hidden, inv_rms;    // of the last layer; after the last norm
+    Buffer states, grad_states;      // of the rows that have a loss
+  };
   const Weights& weights_;
   const Precision precision_;
   const size_t trace_budget_bytes_;
-  Workspace workspace_;
-  std::vector<BlockTrace> traces_;  // [layers kept]; layer i < size keeps its whole trace
-  std::vector<Buffer> inputs_;      // [layers - layers kept]
-  Buffer last_, hidden_, inv_rms_;
-  BlockContext context(const PackedBatch& batch);
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  Buffer grad_x_;  // [T, D], of the whole batch
+
+  BlockContext context(Lane& lane, const PackedBatch& batch) const;
+  void forward(Lane& lane, const PackedBatch& batch, size_t trace_budget_bytes) const;
+  void backward(Lane& lane, std::span<float> grad_x, Gradients& gradients, const PackedBatch& batch,
+                kernels::Turn& turn) const;
 };
 
 }  // namespace ropd::model

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -110,21 +111,27 @@ std::vector<float> gradient_of(const Parameters& parameters,
   TrainingPass pass(weights, precision, budget);
   for (const auto& sequences : microbatches) {
     const PackedBatch batch = pack(sequences);
-    const auto hidden = pass.forward(batch);
-    Buffer grad_hidden(hidden.size());
-    grad_hidden.fill(0);
-    std::vector<int32_t> target(batch.tokens.size(), -1);
+    std::vector<int64_t> rows;
+    std::vector<int32_t> target;
     for (size_t t = 0; t + 1 < batch.tokens.size(); ++t)
-      if (batch.positions[t + 1] > 0) target[t] = batch.tokens[t + 1];
-    kernels::vocab_head_grad(grad_hidden, gradients.head(), hidden, weights.head.stored, precision, 1 << 20,
-                             [&](int64_t row, std::span<float> logits) {
-                               if (target[row] < 0) return std::fill(logits.begin(), logits.end(), 0.0f);
-                               const float coefficient = batch.positions[row] % 3 == 0 ? -0.7f : 0.4f;
-                               kernels::candidate_gradient(logits, std::span(&target[row], 1),
-                                                           std::span(&coefficient, 1), 1.0f,
-                                                           kernels::row_log_sum_exp(logits));
-                             });
-    pass.backward(gradients, grad_hidden, batch);
+      if (batch.positions[t + 1] > 0) {
+        rows.push_back(static_cast<int64_t>(t));
+        target.push_back(batch.tokens[t + 1]);
+      }
+    pass.accumulate(gradients, batch, rows,
+                    [&](std::span<float> grad_states, std::span<float> grad_head,
+                        std::span<const float> states, size_t first) {
+                      kernels::vocab_head_grad(
+                          grad_states, grad_head, states, weights.head.stored, precision, 1 << 20,
+                          [&](int64_t row, std::span<float> logits) {
+                            const size_t r = first + static_cast<size_t>(row);
+                            const float coefficient =
+                                batch.positions[static_cast<size_t>(rows[r])] % 3 == 0 ? -0.7f : 0.4f;
+                            kernels::candidate_gradient(logits, std::span(&target[r], 1),
+                                                        std::span(&coefficient, 1), 1.0f,
+                                                        kernels::row_log_sum_exp(logits));
+                          });
+                    });
   }
   return copy(gradients.values());
 }
@@ -175,12 +182,65 @@ TEST(TrainingPass, GradientsOfMicrobatchesAddUpBitForBitWhenEmbeddingsAreUntied)
               gradient_of(parameters, {{kSequences[0]}, {kSequences[1], kSequences[2]}}, kPlenty, precision));
 }
 
-TEST(TrainingPass, HiddenStatesEqualThoseOfScoring) {
+TEST(TrainingPass, StatesEqualThoseOfScoring) {
   const auto parameters = random_parameters(tiny_config(Architecture::qwen3), 7);
   const Weights weights = parameters.weights();
+  Gradients gradients(parameters);
   TrainingPass pass(weights, Precision::f32, 0);
   const PackedBatch batch = pack(kSequences);
-  EXPECT_EQ(copy(pass.forward(batch)), copy(hidden_of(weights, batch)));
+  std::vector<int64_t> rows(batch.tokens.size());
+  std::iota(rows.begin(), rows.end(), 0);
+  std::vector<float> states;
+  pass.accumulate(gradients, batch, rows,
+                  [&](std::span<float>, std::span<float>, std::span<const float> some, size_t) {
+                    states.insert(states.end(), some.begin(), some.end());
+                  });
+  EXPECT_EQ(states, copy(hidden_of(weights, batch)));
+}
+
+// Enough sequences for several parts; odd lengths, and one longer than a part should be.
+std::vector<std::vector<Token>> many_sequences() {
+  std::vector<std::vector<Token>> sequences;
+  for (size_t s = 0; s < 40; ++s) {
+    sequences.emplace_back();
+    const size_t length = s == 17 ? 250 : 11 + s * 7 % 53;
+    for (size_t t = 0; t < length; ++t) sequences.back().push_back(static_cast<Token>((s * 31 + t * 5) % 37));
+  }
+  return sequences;
+}
+
+TEST_P(EveryTrainableArchitecture, ThreadsThatTakeSequencesGiveTheBitsOfOneThread) {
+  const auto parameters = random_parameters(tiny_config(GetParam().first, GetParam().second), 8);
+  const auto with_threads = [&](int threads, size_t budget) {
+    const int before = omp_get_max_threads();
+    omp_set_num_threads(threads);
+    const auto gradient = gradient_of(parameters, {many_sequences()}, budget);
+    omp_set_num_threads(before);
+    return gradient;
+  };
+  const auto one = with_threads(1, kPlenty);
+  for (const int threads : {2, 3, 7}) {
+    EXPECT_EQ(one, with_threads(threads, kPlenty)) << threads;
+    EXPECT_EQ(one, with_threads(threads, 0)) << threads;
+  }
+}
+
+TEST(TrainingPass, AFailureInOnePartReachesTheCallerAndNobodyWaitsForEver) {
+  const auto parameters = random_parameters(tiny_config(Architecture::qwen3), 9);
+  const Weights weights = parameters.weights();
+  Gradients gradients(parameters);
+  TrainingPass pass(weights, Precision::f32, kPlenty);
+  const PackedBatch batch = pack(many_sequences());
+  std::vector<int64_t> rows(batch.tokens.size());
+  std::iota(rows.begin(), rows.end(), 0);
+  const auto fails_behind = [&](size_t row) {
+    pass.accumulate(gradients, batch, rows,
+                    [&](std::span<float>, std::span<float>, std::span<const float>, size_t first) {
+                      if (first >= row) fail("no head for row ", first);
+                    });
+  };
+  EXPECT_THROW(fails_behind(0), Error);
+  EXPECT_THROW(fails_behind(500), Error);
 }
 
 TEST(CheckBatch, NamesTheIdAndTheVocabulary) {

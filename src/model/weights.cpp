@@ -115,6 +115,11 @@ int64_t parameter_count(const ModelConfig& config) {
   return slots.back().offset + slots.back().size;
 }
 
+bool stays_in_cache(const ModelConfig& config) {
+  constexpr int64_t kBytes = 16 << 20;
+  return parameter_count(config) * static_cast<int64_t>(sizeof(float)) <= kBytes;
+}
+
 Parameters::Parameters(const ModelConfig& config)
     : config_(config), slots_(parameter_layout(config)), values_(std::make_shared<Buffer>()) {
   values_->resize(static_cast<size_t>(slots_.back().offset + slots_.back().size));

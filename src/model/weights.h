@@ -65,6 +65,10 @@ struct ParameterSlot {
 std::vector<ParameterSlot> parameter_layout(const ModelConfig& config);
 int64_t parameter_count(const ModelConfig& config);
 
+// Whether a model is so small that its weights stay in the cache: threads then do better on sequences of
+// their own than side by side on one product.
+bool stays_in_cache(const ModelConfig& config);
+
 // Flat f32 master parameters for training. The views of weights() follow later changes of values().
 class Parameters {
  public:

@@ -15,10 +15,6 @@
 namespace ropd::rollout {
 namespace {
 
-// Models below this many parameters stay in the caches of the processor: their steps are so short that large
-// batches pay, and their keys and values so small that they cost nothing.
-constexpr int64_t kSmallModel = 4'000'000;
-
 void check_request(const Request& request, const ModelConfig& model) {
   const auto fail_request = [&](const auto&... parts) {
     fail("query ", request.query_id, ", sample ", request.sample, ": ", parts...);
@@ -49,7 +45,8 @@ Engine::Engine(const model::Weights& weights, model::Precision precision, Engine
     fail("the limit on response tokens must be > 0, got ", config_.max_response_tokens);
   if (config_.page_tokens <= 0 || config_.page_tokens % 32 != 0)
     fail("page_tokens must be a multiple of 32, got ", config_.page_tokens);
-  const bool is_small = model::parameter_count(weights.config) < kSmallModel;
+  // Steps of a small model are so short that large batches pay, and its keys and values cost nothing.
+  const bool is_small = model::stays_in_cache(weights.config);
   if (config_.max_batch == 0) config_.max_batch = is_small ? 512 : 96;
   if (config_.prefill_chunk_tokens == 0) config_.prefill_chunk_tokens = is_small ? 4096 : 256;
 }

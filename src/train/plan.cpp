@@ -68,7 +68,7 @@ uint64_t activation_bytes(const TrainConfig& config, const ModelConfig& c, uint6
   const auto& gigabytes = config.train.activation_memory_gb.value;
   const uint64_t budget = gigabytes ? static_cast<uint64_t>(*gigabytes * 1e9) : kAutoActivationBytes;
   const uint64_t kept = std::min(layers, budget / std::max<uint64_t>(trace, 1));
-  constexpr uint64_t kWideBuffers = 7;  // x, last output, states, their responses; gradients at three of them
+  constexpr uint64_t kWideBuffers = 6;  // x, last output, states, their responses; gradients at two of them
   return kept * trace + (layers - kept) * width + (kept < layers ? trace : 0) +
          model::scratch_bytes_per_token(c, true) * tokens + kWideBuffers * width;
 }

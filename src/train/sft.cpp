@@ -93,25 +93,18 @@ struct SftTrainer::Parts {
           row_weights.push_back(static_cast<float>(example.loss_weights[t] / total_weight));
         }
     }
-    const auto hidden = pass.forward(batch);
-    const size_t width = static_cast<size_t>(weights.config.hidden_size);
-    Buffer gathered(rows.size() * width), grad_rows(rows.size() * width), grad_hidden(hidden.size());
-    for (size_t r = 0; r < rows.size(); ++r)
-      std::copy_n(hidden.data() + static_cast<size_t>(rows[r]) * width, width, gathered.data() + r * width);
-    grad_rows.fill(0);
-    grad_hidden.fill(0);
     std::vector<double> losses(rows.size());
-    kernels::vocab_head_grad(grad_rows, gradients.head(), gathered, weights.head.stored, config.precision,
-                             kernels::kVocabScratchBytes, [&](int64_t row, std::span<float> logits) {
-                               const auto r = static_cast<size_t>(row);
-                               losses[r] =
-                                   row_weights[r] * static_cast<double>(kernels::cross_entropy_gradient(
-                                                        logits, targets[r], row_weights[r]));
-                             });
-    for (size_t r = 0; r < rows.size(); ++r)
-      std::copy_n(grad_rows.data() + r * width, width,
-                  grad_hidden.data() + static_cast<size_t>(rows[r]) * width);
-    pass.backward(gradients, grad_hidden, batch);
+    pass.accumulate(gradients, batch, rows,
+                    [&](std::span<float> grad_states, std::span<float> grad_head,
+                        std::span<const float> states, size_t first) {
+                      kernels::vocab_head_grad(
+                          grad_states, grad_head, states, weights.head.stored, config.precision,
+                          kernels::kVocabScratchBytes, [&](int64_t row, std::span<float> logits) {
+                            const size_t r = first + static_cast<size_t>(row);
+                            losses[r] = row_weights[r] * static_cast<double>(kernels::cross_entropy_gradient(
+                                                             logits, targets[r], row_weights[r]));
+                          });
+                    });
     double loss = 0;
     for (const double l : losses) loss += l;
     return loss;
