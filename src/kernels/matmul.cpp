@@ -1,6 +1,7 @@
 #include "kernels/matmul.h"
 
 #include <cassert>
+#include <utility>
 
 #include "kernels/product.h"
 
@@ -29,16 +30,23 @@ Product weight_product(const WeightView& weight, Precision precision) {
   return product;
 }
 
+Product transposed_product(const WeightView& weight, Precision precision) {
+  Product product = weight_product(weight, precision);
+  std::swap(product.n, product.k);
+  std::swap(product.b_row_stride, product.b_column_stride);  // B = W
+  return product;
+}
+
 }  // namespace
 
-PackedWeight PackedWeight::pack(const WeightView& weight, Precision precision) {
-  const Product product = weight_product(weight, precision);
+PackedWeight PackedWeight::pack(const Product& product) {
+  const Precision precision = product.round_to_bf16 ? Precision::bf16 : Precision::f32;
   const PanelLayout layout = is_native(precision) ? native_bf16_layout() : portable_layout();
-  const int64_t panels = (weight.rows + layout.columns - 1) / layout.columns;
-  const int64_t depth = (weight.columns + layout.depth_unit - 1) / layout.depth_unit * layout.depth_unit;
+  const int64_t panels = (product.n + layout.columns - 1) / layout.columns;
+  const int64_t depth = (product.k + layout.depth_unit - 1) / layout.depth_unit * layout.depth_unit;
   PackedWeight packed;
-  packed.rows_ = weight.rows;
-  packed.columns_ = weight.columns;
+  packed.rows_ = product.n;
+  packed.columns_ = product.k;
   packed.precision_ = precision;
   packed.storage_.resize(
       static_cast<size_t>(panels * layout.columns * depth * (precision == Precision::bf16 ? 2 : 4)));
@@ -47,6 +55,14 @@ PackedWeight PackedWeight::pack(const WeightView& weight, Precision precision) {
   else
     portable_pack(packed.storage_.data(), product);
   return packed;
+}
+
+PackedWeight PackedWeight::pack(const WeightView& weight, Precision precision) {
+  return pack(weight_product(weight, precision));
+}
+
+PackedWeight PackedWeight::pack_transposed(const WeightView& weight, Precision precision) {
+  return pack(transposed_product(weight, precision));
 }
 
 void matmul(std::span<float> y, std::span<const float> x, const WeightView& weight, Precision precision) {
@@ -60,8 +76,9 @@ void matmul(std::span<float> y, std::span<const float> x, const WeightView& weig
   run(product, precision);
 }
 
-void matmul(std::span<float> y, std::span<const float> x, const PackedWeight& weight) {
+void matmul(std::span<float> y, std::span<const float> x, const PackedWeight& weight, Update update) {
   Product product;
+  product.add = update == Update::add;
   product.n = weight.rows();
   product.k = weight.columns();
   product.m = static_cast<int64_t>(x.size()) / weight.columns();
@@ -77,20 +94,13 @@ void matmul(std::span<float> y, std::span<const float> x, const PackedWeight& we
 
 void matmul_grad_x(std::span<float> grad_x, std::span<const float> grad_y, const WeightView& weight,
                    Precision precision, Update update) {
-  Product product;
-  product.n = weight.columns;
-  product.k = weight.rows;
+  Product product = transposed_product(weight, precision);
   product.m = static_cast<int64_t>(grad_y.size()) / weight.rows;
   assert(static_cast<int64_t>(grad_y.size()) == product.m * product.k);
   assert(static_cast<int64_t>(grad_x.size()) == product.m * product.n);
   product.add = update == Update::add;
-  product.round_to_bf16 = precision == Precision::bf16;
   product.a = grad_y.data();
   product.a_row_stride = product.k;
-  product.b = weight.data;
-  product.b_dtype = weight.dtype;
-  product.b_row_stride = weight.columns;
-  product.b_column_stride = 1;
   product.c = grad_x.data();
   run(product, precision);
 }

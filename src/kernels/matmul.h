@@ -26,12 +26,16 @@ struct WeightView {
   int64_t columns = 0;  // K
 };
 
+struct Product;
+
 // W rearranged into column panels for products with few rows (decoding). Owned; constant after pack().
 class PackedWeight {
  public:
   PackedWeight() = default;
   // bf16 halves the memory to read; f32 keeps all bits.
   static PackedWeight pack(const WeightView& weight, Precision precision);
+  // Of Wᵀ: matmul() with it is matmul_grad_x().
+  static PackedWeight pack_transposed(const WeightView& weight, Precision precision);
   int64_t rows() const { return rows_; }
   int64_t columns() const { return columns_; }
   Precision precision() const { return precision_; }
@@ -39,17 +43,19 @@ class PackedWeight {
   size_t bytes() const { return storage_.size(); }
 
  private:
+  static PackedWeight pack(const Product& product);
   std::vector<std::byte> storage_;
   int64_t rows_ = 0, columns_ = 0;
   Precision precision_ = Precision::f32;
 };
 
-// y [M, N] = x [M, K] · Wᵀ. The two forms give the same bits.
-void matmul(std::span<float> y, std::span<const float> x, const WeightView& weight, Precision precision);
-void matmul(std::span<float> y, std::span<const float> x, const PackedWeight& weight);
-
 // What becomes of a result that is already there. Chains begin at zero or at the old value.
 enum class Update { add, replace };
+
+// y [M, N] = x [M, K] · Wᵀ. The two forms give the same bits.
+void matmul(std::span<float> y, std::span<const float> x, const WeightView& weight, Precision precision);
+void matmul(std::span<float> y, std::span<const float> x, const PackedWeight& weight,
+            Update update = Update::replace);
 
 // grad_y [M, N] · W into grad_x [M, K].
 void matmul_grad_x(std::span<float> grad_x, std::span<const float> grad_y, const WeightView& weight,

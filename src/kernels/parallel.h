@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
+#include <thread>
 
 namespace ropd::kernels {
 
@@ -64,10 +65,7 @@ class Turn {
 
   template <class Addition>
   void take(const Addition& addition) {
-    if (before_)
-      for (int done = before_->load(std::memory_order_acquire); done <= taken_;
-           done = before_->load(std::memory_order_acquire))
-        before_->wait(done, std::memory_order_acquire);
+    if (before_) wait();
     addition();
     pass_on(++taken_);
   }
@@ -77,6 +75,16 @@ class Turn {
   std::atomic<int>* mine_ = nullptr;
   int taken_ = 0;
 
+  void wait() const {
+    constexpr int kPatience = 100;  // yields, about as long as falling asleep and being woken takes
+    int done = before_->load(std::memory_order_acquire);
+    for (int i = 0; i < kPatience && done <= taken_; ++i) {
+      std::this_thread::yield();
+      done = before_->load(std::memory_order_acquire);
+    }
+    for (; done <= taken_; done = before_->load(std::memory_order_acquire))
+      before_->wait(done, std::memory_order_acquire);
+  }
   void pass_on(int turns) {
     if (!mine_) return;
     mine_->store(turns, std::memory_order_release);

@@ -50,7 +50,7 @@ void project_grad(std::span<float> grad_x, kernels::Update update, std::span<flo
   turn.take([&] {
     kernels::matmul_grad_weight(grad_weight, grad_y, x, linear.outputs(), linear.inputs(), precision);
   });
-  kernels::matmul_grad_x(grad_x, grad_y, linear.stored, precision, update);
+  linear.apply_gradient(grad_x, grad_y, precision, update);
 }
 
 void normalize(Buffer& y, Buffer& inv_rms, std::span<const float> x, std::span<const float> weight,

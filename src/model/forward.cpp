@@ -132,7 +132,9 @@ void TrainingPass::accumulate(Gradients& gradients, const PackedBatch& batch, st
   const size_t parts = cuts.size() - 1, lanes = std::min(parts, kernels::num_lanes());
   while (lanes_.size() < lanes) lanes_.push_back(std::make_unique<Lane>());
 
-  const size_t width = static_cast<size_t>(weights_.config.hidden_size);
+  // They change between calls; packed once, every part has them ready.
+  const Weights weights = parts > 1 ? pack_weights(weights_, precision_, /*with_gradient=*/true) : weights_;
+  const size_t width = static_cast<size_t>(weights.config.hidden_size);
   grad_x_.resize(batch.tokens.size() * width);
   std::vector<std::atomic<int>> turns(parts);
   kernels::parallel_tasks(parts, [&](size_t part, size_t lane_index) {
@@ -140,7 +142,7 @@ void TrainingPass::accumulate(Gradients& gradients, const PackedBatch& batch, st
     Lane& lane = *lanes_[lane_index];
     const PackedBatch sequences = batch.part(cuts[part], cuts[part + 1]);
     const int64_t begin = batch.sequence_begins[static_cast<size_t>(cuts[part])];
-    forward(lane, sequences, trace_budget_bytes_ / lanes);
+    forward(lane, weights, sequences, trace_budget_bytes_ / lanes);
 
     const auto first = std::lower_bound(rows.begin(), rows.end(), begin),
                last = std::lower_bound(first, rows.end(), begin + sequences.num_tokens());
@@ -161,15 +163,16 @@ void TrainingPass::accumulate(Gradients& gradients, const PackedBatch& batch, st
       std::copy_n(grad_state, width, grad_hidden.data() + row_of(row));
 
     backward(lane, grad_x_.span().subspan(static_cast<size_t>(begin) * width, grad_hidden.size()), gradients,
-             sequences, turn);
+             weights, sequences, turn);
   });
   // Behind every part's head, whose weights these may be.
   kernels::embedding_grad(gradients.embedding(), grad_x_, batch.tokens);
 }
 
-void TrainingPass::forward(Lane& lane, const PackedBatch& batch, size_t trace_budget_bytes) const {
-  const ModelConfig& c = weights_.config;
-  const size_t layers = weights_.layers.size();
+void TrainingPass::forward(Lane& lane, const Weights& weights, const PackedBatch& batch,
+                           size_t trace_budget_bytes) const {
+  const ModelConfig& c = weights.config;
+  const size_t layers = weights.layers.size();
   const size_t trace_bytes = trace_bytes_per_token(c) * batch.tokens.size();
   const size_t kept = std::min(layers, trace_budget_bytes / std::max<size_t>(trace_bytes, 1));
   lane.traces.resize(kept);
@@ -177,7 +180,7 @@ void TrainingPass::forward(Lane& lane, const PackedBatch& batch, size_t trace_bu
 
   Buffer& x = lane.workspace.x;
   x.resize(batch.tokens.size() * static_cast<size_t>(c.hidden_size));
-  kernels::embedding(x, batch.tokens, weights_.embedding.stored);
+  kernels::embedding(x, batch.tokens, weights.embedding.stored);
   const BlockContext context = this->context(lane, batch);
   const Attend attend = packed_attention(batch, c);
   for (size_t i = 0; i < layers; ++i) {
@@ -186,26 +189,26 @@ void TrainingPass::forward(Lane& lane, const PackedBatch& batch, size_t trace_bu
       input.resize(x.size());
       std::copy_n(x.data(), x.size(), input.data());
     }
-    block(x, i < kept ? lane.traces[i] : lane.workspace.trace, lane.workspace.scratch, weights_.layers[i],
+    block(x, i < kept ? lane.traces[i] : lane.workspace.trace, lane.workspace.scratch, weights.layers[i],
           context, attend);
   }
   lane.hidden.resize(x.size());
   lane.inv_rms.resize(batch.tokens.size());
-  kernels::rms_norm(lane.hidden, lane.inv_rms, x, weights_.final_norm, static_cast<float>(c.rms_norm_eps));
+  kernels::rms_norm(lane.hidden, lane.inv_rms, x, weights.final_norm, static_cast<float>(c.rms_norm_eps));
 }
 
-void TrainingPass::backward(Lane& lane, std::span<float> grad_x, Gradients& gradients,
+void TrainingPass::backward(Lane& lane, std::span<float> grad_x, Gradients& gradients, const Weights& weights,
                             const PackedBatch& batch, kernels::Turn& turn) const {
-  const size_t layers = weights_.layers.size(), kept = lane.traces.size();
+  const size_t layers = weights.layers.size(), kept = lane.traces.size();
   Workspace& workspace = lane.workspace;
   const BlockContext context = this->context(lane, batch);
-  const Attend attend = packed_attention(batch, weights_.config);
+  const Attend attend = packed_attention(batch, weights.config);
   // workspace.x still holds the last layer's output; recomputing layers reuses it, so move it out first.
   std::swap(lane.last, workspace.x);
   std::fill(grad_x.begin(), grad_x.end(), 0.0f);
   turn.take([&] {
     kernels::rms_norm_grad(grad_x, gradients.final_norm(), lane.hidden, lane.last, lane.inv_rms,
-                           weights_.final_norm);
+                           weights.final_norm);
   });
   for (size_t i = layers; i-- > 0;) {
     const BlockTrace* trace = i < kept ? &lane.traces[i] : &workspace.trace;
@@ -213,10 +216,10 @@ void TrainingPass::backward(Lane& lane, std::span<float> grad_x, Gradients& grad
       Buffer& x = workspace.x;
       x.resize(lane.inputs[i - kept].size());
       std::copy_n(lane.inputs[i - kept].data(), x.size(), x.data());
-      block(x, workspace.trace, workspace.scratch, weights_.layers[i], context, attend);
+      block(x, workspace.trace, workspace.scratch, weights.layers[i], context, attend);
     }
-    block_grad(grad_x, gradients.layer(static_cast<int64_t>(i)), *trace, workspace.scratch,
-               weights_.layers[i], context, batch.sequence_begins, turn);
+    block_grad(grad_x, gradients.layer(static_cast<int64_t>(i)), *trace, workspace.scratch, weights.layers[i],
+               context, batch.sequence_begins, turn);
   }
 }
 

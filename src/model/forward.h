@@ -27,7 +27,7 @@ struct Workspace {
 
 // Tokens that a thread takes at a time when it works on sequences of its own: enough rows for every weight
 // that is read, few enough for the cache.
-inline constexpr int64_t kTokensPerTask = 384;
+inline constexpr int64_t kTokensPerTask = 192;
 
 // Into how many parts threads should divide `tokens` tokens: one where each product is better shared, or
 // where all of it takes less time than waking a thread.
@@ -92,9 +92,9 @@ class TrainingPass {
   Buffer grad_x_;  // [T, D], of the whole batch
 
   BlockContext context(Lane& lane, const PackedBatch& batch) const;
-  void forward(Lane& lane, const PackedBatch& batch, size_t trace_budget_bytes) const;
-  void backward(Lane& lane, std::span<float> grad_x, Gradients& gradients, const PackedBatch& batch,
-                kernels::Turn& turn) const;
+  void forward(Lane& lane, const Weights& weights, const PackedBatch& batch, size_t trace_budget_bytes) const;
+  void backward(Lane& lane, std::span<float> grad_x, Gradients& gradients, const Weights& weights,
+                const PackedBatch& batch, kernels::Turn& turn) const;
 };
 
 }  // namespace ropd::model

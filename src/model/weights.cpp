@@ -98,6 +98,14 @@ void Linear::apply(std::span<float> y, std::span<const float> x, Precision preci
     kernels::matmul(y, x, stored, precision);
 }
 
+void Linear::apply_gradient(std::span<float> grad_x, std::span<const float> grad_y, Precision precision,
+                            kernels::Update update) const {
+  if (packed_transposed && packed_transposed->precision() == precision)
+    kernels::matmul(grad_x, grad_y, *packed_transposed, update);
+  else
+    kernels::matmul_grad_x(grad_x, grad_y, stored, precision, update);
+}
+
 std::vector<ParameterSlot> parameter_layout(const ModelConfig& config) {
   std::vector<ParameterSlot> slots;
   int64_t offset = 0;
@@ -233,13 +241,16 @@ Weights pattern_weights(const ModelConfig& config, DType dtype, float scale) {
   return weights;
 }
 
-Weights pack_weights(const Weights& weights, Precision precision) {
+Weights pack_weights(const Weights& weights, Precision precision, bool with_gradient) {
   Weights packed = weights;
   for_each_matrix(packed, [&](const std::string& name, Linear& linear) {
     // The router stays in f32 in every precision (experts.cpp).
     const bool is_router = name.ends_with("router");
     linear.packed = std::make_shared<const kernels::PackedWeight>(
         kernels::PackedWeight::pack(linear.stored, is_router ? Precision::f32 : precision));
+    if (with_gradient)
+      linear.packed_transposed = std::make_shared<const kernels::PackedWeight>(
+          kernels::PackedWeight::pack_transposed(linear.stored, precision));
   });
   packed.head.packed = std::make_shared<const kernels::PackedWeight>(
       kernels::PackedWeight::pack(packed.head.stored, precision));

@@ -22,9 +22,13 @@ using kernels::Precision;
 struct Linear {
   kernels::WeightView stored;
   std::shared_ptr<const kernels::PackedWeight> packed;
+  std::shared_ptr<const kernels::PackedWeight> packed_transposed;  // for the gradient
   int64_t outputs() const { return stored.rows; }
   int64_t inputs() const { return stored.columns; }
   void apply(std::span<float> y, std::span<const float> x, Precision precision) const;
+  // grad_y · W into grad_x.
+  void apply_gradient(std::span<float> grad_x, std::span<const float> grad_y, Precision precision,
+                      kernels::Update update) const;
 };
 
 struct Expert {
@@ -96,9 +100,9 @@ Weights map_weights(std::shared_ptr<const io::ModelDirectory> directory);
 // speed, where only the shape counts.
 Weights pattern_weights(const ModelConfig& config, DType dtype, float scale);
 
-// The same weights with every matrix packed for decoding in `precision`; the originals are no longer needed
-// except the embedding.
-Weights pack_weights(const Weights& weights, Precision precision);
+// The same weights with every matrix packed in `precision`, for its gradient too when asked; for inference
+// the originals are no longer needed except the embedding.
+Weights pack_weights(const Weights& weights, Precision precision, bool with_gradient = false);
 
 // Refuses weights that hold NaN or infinity, naming the tensor. Reads everything once.
 void check_finite(const Weights& weights, const std::string& where);
