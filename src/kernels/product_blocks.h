@@ -47,9 +47,13 @@ struct FetchAhead {
   }
 };
 
-inline constexpr int64_t kDepthBlock = 384;  // a B panel of this depth stays in L1
-inline constexpr int64_t kRowBlock = 144;    // an A block of this many rows stays in L2
-inline constexpr int64_t kPanelBlock = 96;   // panels of B packed at a time
+inline constexpr int64_t kDepthBlock = 384;    // a B panel of this depth stays in L1
+inline constexpr int64_t kRowBlock = 144;      // an A block of this many rows stays in L2
+inline constexpr int64_t kPanelBlock = 96;     // panels of B packed at a time
+inline constexpr int64_t kCacheLine = 16;      // floats
+inline constexpr int64_t kPackedBlocks = 144;  // of A, packed at a time: 32 MB
+inline constexpr int64_t kTasksPerThread = 8;  // enough for an even end
+inline constexpr int64_t kMinTaskPanels = 4;   // fewer would read A too often
 
 // C tile of `rows` rows and up to `panels` panels at (row, panel); the last panel may be partly outside of C.
 template <class Kernel, class BElement>
@@ -87,68 +91,91 @@ void tiles_down(const Product& p, const typename Kernel::AElement* a, int64_t ro
   }
 }
 
-// Rows [row_begin, row_end) and panels [panel_begin, panel_end) of C, by one thread.
+// A packed in blocks of kRowBlock rows and kDepthBlock columns, each in a place of its own (pack_a writes a
+// little too much, and threads pack different blocks at the same time).
+template <class Kernel>
+struct PackedRows {
+  using Element = typename Kernel::AElement;
+  static constexpr int64_t kBlockSize = kRowBlock * kDepthBlock + kCacheLine;
+  static_assert(Kernel::kPackSlack <= kCacheLine);
+  Element* blocks;
+  int64_t row_begin, row_end;  // of C
+  int64_t row_blocks() const { return (row_end - row_begin + kRowBlock - 1) / kRowBlock; }
+  Element* block(int64_t row_block, int64_t depth0) const {
+    return blocks + (depth0 / kDepthBlock * row_blocks() + row_block) * kBlockSize;
+  }
+};
+
+// Tiles of equal height: eight rows are 4 + 4, not 6 + 2, where the second tile would read B for little work.
+template <class Kernel>
+int64_t tile_height(int64_t rows) {
+  const int64_t tiles = (rows + Kernel::kRows - 1) / Kernel::kRows;
+  return (rows + tiles - 1) / tiles;
+}
+
+// Block number `index` of [depth blocks][row blocks].
+template <class Kernel>
+void pack_block(const Product& p, const PackedRows<Kernel>& a, int64_t index) {
+  const int64_t row_block = index % a.row_blocks(), depth0 = index / a.row_blocks() * kDepthBlock;
+  const int64_t depth = std::min(kDepthBlock, p.k - depth0);
+  const int64_t unit_depth = (depth + Kernel::kUnit - 1) / Kernel::kUnit * Kernel::kUnit;
+  const int64_t row0 = a.row_begin + row_block * kRowBlock, row1 = std::min(a.row_end, row0 + kRowBlock);
+  const int64_t height = tile_height<Kernel>(row1 - row0);
+  for (int64_t row = row0; row < row1; row += height)
+    Kernel::pack_a(a.block(row_block, depth0) + (row - row0) * unit_depth, p, row,
+                   std::min(height, row1 - row), depth0, depth);
+}
+
+// Row blocks [block_begin, block_end) of `a` and panels [panel_begin, panel_end) of C, by one thread.
 template <class Kernel, class BElement>
-void product_part(const Product& p, int64_t row_begin, int64_t row_end, int64_t panel_begin,
-                  int64_t panel_end) {
-  using AElement = typename Kernel::AElement;
+void product_part(const Product& p, const PackedRows<Kernel>& a, int64_t block_begin, int64_t block_end,
+                  int64_t panel_begin, int64_t panel_end) {
   constexpr int64_t kUnit = Kernel::kUnit, kPanel = Kernel::kPanel;
   const bool is_packed = p.panels != nullptr;
   const int64_t all_panels = (p.n + kPanel - 1) / kPanel;
-  const int64_t num_rows = row_end - row_begin;
+  const int64_t num_rows = a.row_end - a.row_begin;
   // Few rows: the chains of one panel cannot hide the latency of an fma, so several panels go side by side.
   const int64_t side_by_side = num_rows == 1 ? 4 : num_rows <= 3 ? 2 : 1;
   const bool widens = Kernel::kWidens && sizeof(BElement) == 2 && num_rows > 2 * Kernel::kRows;
-  const int64_t scratch_panels = is_packed ? 0 : std::min(kPanelBlock, panel_end - panel_begin);
-  const size_t a_bytes = ((kRowBlock * kDepthBlock + Kernel::kPackSlack) * sizeof(AElement) + 63) / 64 * 64;
+  const int64_t scratch_panels = is_packed ? 0 : panel_end - panel_begin;
   const size_t b_bytes = static_cast<size_t>(scratch_panels * kPanel * kDepthBlock) * sizeof(BElement);
-  std::byte* scratch = block_scratch<std::byte>(a_bytes + b_bytes + kPanel * kDepthBlock * sizeof(float));
-  AElement* a_block = reinterpret_cast<AElement*>(scratch);
-  BElement* b_block = reinterpret_cast<BElement*>(scratch + a_bytes);
-  [[maybe_unused]] float* wide_panel = reinterpret_cast<float*>(scratch + a_bytes + b_bytes);
+  std::byte* scratch = block_scratch<std::byte>(b_bytes + kPanel * kDepthBlock * sizeof(float));
+  BElement* b_block = reinterpret_cast<BElement*>(scratch);
+  [[maybe_unused]] float* wide_panel = reinterpret_cast<float*>(scratch + b_bytes);
 
-  for (int64_t panel0 = panel_begin; panel0 < panel_end; panel0 += kPanelBlock) {
-    const int64_t panel1 = std::min(panel_end, panel0 + kPanelBlock);
-    for (int64_t depth0 = 0; depth0 < p.k; depth0 += kDepthBlock) {
-      const int64_t depth = std::min(kDepthBlock, p.k - depth0);
-      const int64_t unit_depth = (depth + kUnit - 1) / kUnit * kUnit;
-      const int64_t panel_size = kPanel * unit_depth;
-      const bool add = p.add || depth0 > 0;
-      const BElement* b_panels = b_block;  // of panel0 and the ones behind it
-      if (is_packed)
-        b_panels =
-            reinterpret_cast<const BElement*>(p.panels) + depth0 * all_panels * kPanel + panel0 * panel_size;
-      else
-        for (int64_t panel = panel0; panel < panel1; ++panel)
-          Kernel::pack_b(b_block + (panel - panel0) * panel_size, p, panel, depth0, depth);
-      for (int64_t row0 = row_begin; row0 < row_end; row0 += kRowBlock) {
-        const int64_t row1 = std::min(row_end, row0 + kRowBlock);
-        // Tiles of equal height: eight rows are 4 + 4, not 6 + 2, where the second tile would read B for
-        // little work.
-        const int64_t tiles = (row1 - row0 + Kernel::kRows - 1) / Kernel::kRows;
-        const int64_t height = (row1 - row0 + tiles - 1) / tiles;
-        for (int64_t row = row0; row < row1; row += height)
-          Kernel::pack_a(a_block + (row - row0) * unit_depth, p, row, std::min(height, row1 - row), depth0,
-                         depth);
-        for (int64_t panel = panel0; panel < panel1; panel += side_by_side) {
-          const int64_t panels = std::min(side_by_side, panel1 - panel);
-          const BElement* b = b_panels + (panel - panel0) * panel_size;
-          // While these panels are used the next ones are fetched, evenly over the arithmetic.
-          const int64_t next_bytes = panels * panel_size * static_cast<int64_t>(sizeof(BElement));
-          const FetchAhead ahead{
-              reinterpret_cast<const char*>(b + panels * panel_size),
-              next_bytes / std::max<int64_t>(1, tiles * (unit_depth / FetchAhead::kDepth))};
-          if constexpr (Kernel::kWidens && sizeof(BElement) == 2) {
-            if (widens) {
-              Kernel::widen(wide_panel, b, panel_size);
-              tiles_down<Kernel>(p, a_block, row0, row1, height, wide_panel, panel_size, panel, panels,
-                                 unit_depth, add, ahead);
-              continue;
-            }
+  for (int64_t depth0 = 0; depth0 < p.k; depth0 += kDepthBlock) {
+    const int64_t depth = std::min(kDepthBlock, p.k - depth0);
+    const int64_t unit_depth = (depth + kUnit - 1) / kUnit * kUnit;
+    const int64_t panel_size = kPanel * unit_depth;
+    const bool add = p.add || depth0 > 0;
+    const BElement* b_panels = b_block;  // of panel_begin and the ones behind it
+    if (is_packed)
+      b_panels = reinterpret_cast<const BElement*>(p.panels) + depth0 * all_panels * kPanel +
+                 panel_begin * panel_size;
+    else
+      for (int64_t panel = panel_begin; panel < panel_end; ++panel)
+        Kernel::pack_b(b_block + (panel - panel_begin) * panel_size, p, panel, depth0, depth);
+    for (int64_t row_block = block_begin; row_block < block_end; ++row_block) {
+      const int64_t row0 = a.row_begin + row_block * kRowBlock, row1 = std::min(a.row_end, row0 + kRowBlock);
+      const int64_t height = tile_height<Kernel>(row1 - row0), tiles = (row1 - row0 + height - 1) / height;
+      const auto* a_block = a.block(row_block, depth0);
+      for (int64_t panel = panel_begin; panel < panel_end; panel += side_by_side) {
+        const int64_t panels = std::min(side_by_side, panel_end - panel);
+        const BElement* b = b_panels + (panel - panel_begin) * panel_size;
+        // While these panels are used the next ones are fetched, evenly over the arithmetic.
+        const int64_t next_bytes = panels * panel_size * static_cast<int64_t>(sizeof(BElement));
+        const FetchAhead ahead{reinterpret_cast<const char*>(b + panels * panel_size),
+                               next_bytes / std::max<int64_t>(1, tiles * (unit_depth / FetchAhead::kDepth))};
+        if constexpr (Kernel::kWidens && sizeof(BElement) == 2) {
+          if (widens) {
+            Kernel::widen(wide_panel, b, panel_size);
+            tiles_down<Kernel>(p, a_block, row0, row1, height, wide_panel, panel_size, panel, panels,
+                               unit_depth, add, ahead);
+            continue;
           }
-          tiles_down<Kernel>(p, a_block, row0, row1, height, b, panel_size, panel, panels, unit_depth, add,
-                             ahead);
         }
+        tiles_down<Kernel>(p, a_block, row0, row1, height, b, panel_size, panel, panels, unit_depth, add,
+                           ahead);
       }
     }
   }
@@ -168,6 +195,25 @@ void pack_all(BElement* to, const Product& p) {
     }
 }
 
+// How C is divided into tasks that threads take as they get done: cores are not equally fast on a shared
+// machine.
+struct TaskGrid {
+  int64_t row_blocks, panels;  // of C
+  int64_t row_blocks_per_task, panels_per_task;
+  static TaskGrid of(int64_t row_blocks, int64_t panels, int threads) {
+    TaskGrid grid{row_blocks, panels, row_blocks, std::min(panels, kPanelBlock)};
+    if (threads == 1) return grid;
+    const int64_t wanted = kTasksPerThread * threads;
+    grid.panels_per_task =
+        std::clamp<int64_t>(panels / wanted, std::min(panels, kMinTaskPanels), kPanelBlock);
+    const int64_t row_tasks = std::clamp<int64_t>(wanted / grid.panel_tasks(), 1, row_blocks);
+    grid.row_blocks_per_task = (row_blocks + row_tasks - 1) / row_tasks;
+    return grid;
+  }
+  int64_t panel_tasks() const { return (panels + panels_per_task - 1) / panels_per_task; }
+  int64_t row_tasks() const { return (row_blocks + row_blocks_per_task - 1) / row_blocks_per_task; }
+};
+
 template <class Kernel, class BElement>
 void product_threads(const Product& p) {
   if (p.m == 0 || p.n == 0) return;
@@ -175,27 +221,41 @@ void product_threads(const Product& p) {
     if (!p.add) std::fill_n(p.c, p.m * p.n, 0.0f);
     return;
   }
-  const int64_t panels = (p.n + Kernel::kPanel - 1) / Kernel::kPanel;
-  const int64_t row_tiles = (p.m + Kernel::kRows - 1) / Kernel::kRows;
-  constexpr double kWorthThreads =
-      1 << 18;  // below this many products waking the other threads costs more than it saves
+  // Below this many products waking the other threads costs more than it saves.
+  constexpr double kWorthThreads = 1 << 18;
   const bool is_small =
       static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) < kWorthThreads;
   const int threads = is_small || omp_in_parallel() ? 1 : omp_get_max_threads();
-  if (threads == 1) {
-    product_part<Kernel, BElement>(p, 0, p.m, 0, panels);
-    return;
-  }
-  const bool split_columns = panels >= 4 * threads || panels >= row_tiles;
+  const int64_t panels = (p.n + Kernel::kPanel - 1) / Kernel::kPanel;
+  const int64_t depth_blocks = (p.k + kDepthBlock - 1) / kDepthBlock;
+  const int64_t rows_at_once = std::max<int64_t>(1, kPackedBlocks / depth_blocks) * kRowBlock;
+  for (int64_t row_begin = 0; row_begin < p.m; row_begin += rows_at_once) {
+    PackedRows<Kernel> a{nullptr, row_begin, std::min(p.m, row_begin + rows_at_once)};
+    const int64_t blocks = a.row_blocks() * depth_blocks;
+    a.blocks = block_scratch<typename Kernel::AElement>(static_cast<size_t>(blocks * a.kBlockSize));
+    const TaskGrid grid = TaskGrid::of(a.row_blocks(), panels, threads);
+    const int64_t tasks = grid.row_tasks() * grid.panel_tasks();
+    const auto run = [&](int64_t task) {
+      const int64_t block = task / grid.panel_tasks() * grid.row_blocks_per_task,
+                    panel = task % grid.panel_tasks() * grid.panels_per_task;
+      product_part<Kernel, BElement>(p, a, block, std::min(a.row_blocks(), block + grid.row_blocks_per_task),
+                                     panel, std::min(panels, panel + grid.panels_per_task));
+    };
+    if (threads == 1) {
+      for (int64_t block = 0; block < blocks; ++block) pack_block(p, a, block);
+      for (int64_t task = 0; task < tasks; ++task) run(task);
+      continue;
+    }
+    const bool packs_alone = blocks < threads;  // a barrier would take longer
+    if (packs_alone)
+      for (int64_t block = 0; block < blocks; ++block) pack_block(p, a, block);
 #pragma omp parallel num_threads(threads)
-  {
-    const int64_t parts = omp_get_num_threads(), part = omp_get_thread_num();
-    if (split_columns) {
-      product_part<Kernel, BElement>(p, 0, p.m, panels * part / parts, panels * (part + 1) / parts);
-    } else {
-      const int64_t begin = row_tiles * part / parts * Kernel::kRows,
-                    end = row_tiles * (part + 1) / parts * Kernel::kRows;
-      product_part<Kernel, BElement>(p, std::min(begin, p.m), std::min(end, p.m), 0, panels);
+    {
+      if (!packs_alone)
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t block = 0; block < blocks; ++block) pack_block(p, a, block);
+#pragma omp for schedule(dynamic, 1)
+      for (int64_t task = 0; task < tasks; ++task) run(task);
     }
   }
 }
