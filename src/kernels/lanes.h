@@ -101,7 +101,38 @@ HWY_INLINE FloatVector exp(FloatVector x) {
   const auto other_factor = hn::BitCast(tag, hn::ShiftLeft<23>(hn::Add(hn::Sub(exponent, half), bias)));
   return hn::Mul(hn::Mul(significand, factor), other_factor);
 }
+// The same bits for |x| <= kExpNormal, where neither limit is reached and the result is a normal number: the
+// power of two goes into the exponent field.
+inline constexpr float kExpNormal = 86.0f;
+HWY_INLINE FloatVector exp_normal(FloatVector x) {
+  using C = ExpConstants;
+  const FloatTag tag;
+  const hn::RebindToSigned<FloatTag> signed_tag;
+  const auto constant = [tag](float value) HWY_ATTR { return hn::Set(tag, value); };
+  const auto shifted = hn::MulAdd(x, constant(C::kInverseLn2), constant(C::kRound));
+  const auto n = hn::Sub(shifted, constant(C::kRound));
+  auto r = hn::MulAdd(n, constant(-C::kLn2High), x);
+  r = hn::MulAdd(n, constant(-C::kLn2Low), r);
+  auto q = hn::MulAdd(constant(C::kQ4), r, constant(C::kQ3));
+  q = hn::MulAdd(q, r, constant(C::kQ2));
+  q = hn::MulAdd(q, r, constant(C::kQ1));
+  q = hn::MulAdd(q, r, constant(C::kQ0));
+  const auto significand = hn::Add(hn::MulAdd(q, hn::Mul(r, r), r), constant(1.0f));
+  // The bits of kRound that the shift leaves are zero.
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(signed_tag, shifted));
+  return hn::BitCast(tag, hn::Add(hn::BitCast(signed_tag, significand), exponent));
+}
+HWY_INLINE bool all_within(const Lanes& x, float limit) {  // NaN is not
+  const FloatTag tag;
+  auto within = hn::Le(hn::Abs(x.part[0]), hn::Set(tag, limit));
+#pragma GCC unroll 16
+  for (int64_t i = 1; i < kParts; ++i)
+    within = hn::And(within, hn::Le(hn::Abs(x.part[i]), hn::Set(tag, limit)));
+  return hn::AllTrue(tag, within);
+}
 HWY_INLINE Lanes exp(const Lanes& x) {
+  if (HWY_LIKELY(all_within(x, kExpNormal)))
+    return each_part([&](int64_t i) HWY_ATTR { return exp_normal(x.part[i]); });
   return each_part([&](int64_t i) HWY_ATTR { return exp(x.part[i]); });
 }
 
