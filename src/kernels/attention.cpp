@@ -293,6 +293,8 @@ void attend_task(const ForwardTask& task, float* scratch) {
     Attend<float>(task, scratch).run();
 }
 
+int64_t vector_width() { return kWidth; }
+
 }  // namespace ropd::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -305,6 +307,7 @@ HWY_AFTER_NAMESPACE();
 namespace ropd::kernels {
 
 HWY_EXPORT(attend_task);
+HWY_EXPORT(vector_width);
 
 void transpose_keys(float* to, const float* from, int64_t from_stride, int64_t keys, int64_t head_dim) {
   if (keys < kKeyBlock) std::fill_n(to, head_dim * kKeyBlock, 0.0f);
@@ -339,7 +342,9 @@ void attention(std::span<float> out, std::span<float> log_sum_exp, std::span<con
                std::span<const float> k, std::span<const float> v, std::span<const int64_t> sequence_begins,
                const AttentionShape& shape) {
   const int64_t heads = shape.num_heads, kv_heads = shape.num_kv_heads, width = shape.head_dim;
-  const int64_t group = heads / kv_heads, padded = round_up(width, 16), tokens_at_once = chunk_tokens(shape);
+  const int64_t group = heads / kv_heads, tokens_at_once = chunk_tokens(shape);
+  choose_instruction_set();
+  const int64_t padded = round_up(width, HWY_DYNAMIC_DISPATCH(vector_width)());
   const int64_t sequences = static_cast<int64_t>(sequence_begins.size()) - 1;
   assert(heads == group * kv_heads && q.size() == out.size());
   assert(log_sum_exp.empty() ||
@@ -374,9 +379,10 @@ void attention(std::span<float> out, std::span<float> log_sum_exp, std::span<con
       float* const to = pages.data() + head * head_stride + block.page * page_stride;
       transpose_keys(to, k.data() + from, kv_stride, keys, width);
       float* const values = to + kKeyBlock * width;
-      std::fill_n(values, kKeyBlock * padded, 0.0f);
-      for (int64_t j = 0; j < keys; ++j)
+      for (int64_t j = 0; j < keys; ++j) {  // the values of keys that do not exist are not read
         std::copy_n(v.data() + from + j * kv_stride, width, values + j * padded);
+        std::fill_n(values + j * padded + width, padded - width, 0.0f);
+      }
     }
   });
 
