@@ -6,6 +6,7 @@
 //   pack_a, pack_b           copy a block into that form; pack_a may write kPackSlack elements too many
 //   kWidens                  whether tiles are faster on f32 panels, so that a bf16 panel that several tiles
 //                            use is better widened once, by widen()
+//   kReadsRows               whether tile() can also take A as stored, rows a_stride apart (0: packed)
 //   tile(rows, panels, ...)  C tile += A tile · B panels, chains in order of depth, fetching `ahead`
 //   meanwhile
 // Threads split columns or rows of C, never the depth, so nothing here can change a result.
@@ -53,36 +54,36 @@ inline constexpr int64_t kPanelBlock = 96;   // panels of B packed at a time
 
 // C tile of `rows` rows and up to `panels` panels at (row, panel); the last panel may be partly outside of C.
 template <class Kernel, class BElement>
-void tile_at(const Product& p, const typename Kernel::AElement* a, int64_t rows, const BElement* b,
-             int64_t b_panel_stride, int64_t row, int64_t panel, int64_t panels, int64_t depth, bool add,
-             FetchAhead ahead) {
+void tile_at(const Product& p, const typename Kernel::AElement* a, int64_t a_stride, int64_t rows,
+             const BElement* b, int64_t b_panel_stride, int64_t row, int64_t panel, int64_t panels,
+             int64_t depth, bool add, FetchAhead ahead) {
   const int64_t column = panel * Kernel::kPanel;
   const int64_t width = std::min(p.n - column, panels * Kernel::kPanel);
   float* c = p.c + row * p.n + column;
   if (width == panels * Kernel::kPanel) {
-    Kernel::tile(rows, panels, a, b, b_panel_stride, depth, c, p.n, add, ahead);
+    Kernel::tile(rows, panels, a, a_stride, b, b_panel_stride, depth, c, p.n, add, ahead);
     return;
   }
   alignas(64) float edge[Kernel::kRows * Kernel::kPanel * 4];
   const int64_t stride = panels * Kernel::kPanel;
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t j = 0; j < stride; ++j) edge[r * stride + j] = j < width && add ? c[r * p.n + j] : 0.0f;
-  Kernel::tile(rows, panels, a, b, b_panel_stride, depth, edge, stride, add, ahead);
+  Kernel::tile(rows, panels, a, a_stride, b, b_panel_stride, depth, edge, stride, add, ahead);
   for (int64_t r = 0; r < rows; ++r) std::copy_n(edge + r * stride, width, c + r * p.n);
 }
 
 // One block of A against panels [panel, panel + panels) of one depth block.
 template <class Kernel, class BElement>
-void tiles_down(const Product& p, const typename Kernel::AElement* a, int64_t row0, int64_t row1,
-                int64_t height, const BElement* b, int64_t b_panel_stride, int64_t panel, int64_t panels,
-                int64_t depth, bool add, FetchAhead ahead) {
+void tiles_down(const Product& p, const typename Kernel::AElement* a, int64_t a_stride, int64_t row0,
+                int64_t row1, int64_t height, const BElement* b, int64_t b_panel_stride, int64_t panel,
+                int64_t panels, int64_t depth, bool add, FetchAhead ahead) {
   for (int64_t row = row0; row < row1; row += height) {
     const int64_t rows = std::min(height, row1 - row);
     if (row + height < row1)  // the C of the next tile, on its way while this one is computed
       for (int64_t r = 0; r < std::min(height, row1 - row - height); ++r)
         __builtin_prefetch(p.c + (row + height + r) * p.n + panel * Kernel::kPanel, 1, 3);
-    tile_at<Kernel>(p, a + (row - row0) * depth, rows, b, b_panel_stride, row, panel, panels, depth, add,
-                    ahead);
+    tile_at<Kernel>(p, a + (row - row0) * (a_stride ? a_stride : depth), a_stride, rows, b, b_panel_stride,
+                    row, panel, panels, depth, add, ahead);
     ahead.from += ahead.step * (depth / FetchAhead::kDepth);
   }
 }
@@ -98,6 +99,11 @@ void product_part(const Product& p, int64_t row_begin, int64_t row_end, int64_t 
   const int64_t num_rows = row_end - row_begin;
   // Few rows: the chains of one panel cannot hide the latency of an fma, so several panels go side by side.
   const int64_t side_by_side = num_rows == 1 ? 4 : num_rows <= 3 ? 2 : 1;
+  // Where one depth block is all there is, rows are so close to each other that tiles read them in place as
+  // fast as from a packed copy.
+  const bool in_place = Kernel::kReadsRows && sizeof(BElement) == 4 && !p.round_to_bf16 &&
+                        p.a_column_stride == 1 && p.k <= kDepthBlock;
+  const int64_t a_stride = in_place ? p.a_row_stride : 0;
   const bool widens = Kernel::kWidens && sizeof(BElement) == 2 && num_rows > 2 * Kernel::kRows;
   const int64_t scratch_panels = is_packed ? 0 : std::min(kPanelBlock, panel_end - panel_begin);
   const size_t a_bytes = ((kRowBlock * kDepthBlock + Kernel::kPackSlack) * sizeof(AElement) + 63) / 64 * 64;
@@ -127,7 +133,11 @@ void product_part(const Product& p, int64_t row_begin, int64_t row_end, int64_t 
         // little work.
         const int64_t tiles = (row1 - row0 + Kernel::kRows - 1) / Kernel::kRows;
         const int64_t height = (row1 - row0 + tiles - 1) / tiles;
-        for (int64_t row = row0; row < row1; row += height)
+        const AElement* a = a_block;
+        if constexpr (Kernel::kReadsRows) {
+          if (in_place) a = p.a + row0 * p.a_row_stride;
+        }
+        for (int64_t row = row0; row < row1 && !in_place; row += height)
           Kernel::pack_a(a_block + (row - row0) * unit_depth, p, row, std::min(height, row1 - row), depth0,
                          depth);
         for (int64_t panel = panel0; panel < panel1; panel += side_by_side) {
@@ -141,13 +151,13 @@ void product_part(const Product& p, int64_t row_begin, int64_t row_end, int64_t 
           if constexpr (Kernel::kWidens && sizeof(BElement) == 2) {
             if (widens) {
               Kernel::widen(wide_panel, b, panel_size);
-              tiles_down<Kernel>(p, a_block, row0, row1, height, wide_panel, panel_size, panel, panels,
+              tiles_down<Kernel>(p, a, a_stride, row0, row1, height, wide_panel, panel_size, panel, panels,
                                  unit_depth, add, ahead);
               continue;
             }
           }
-          tiles_down<Kernel>(p, a_block, row0, row1, height, b, panel_size, panel, panels, unit_depth, add,
-                             ahead);
+          tiles_down<Kernel>(p, a, a_stride, row0, row1, height, b, panel_size, panel, panels, unit_depth,
+                             add, ahead);
         }
       }
     }
