@@ -36,22 +36,29 @@ struct ForwardTask {
   int64_t group = 0, head_dim = 0;
   float scale = 1;
   KeyValuePages cache;
+  const void* next = nullptr;  // the first block of the task that follows, to be fetched; may be nullptr
 };
 
-// Offsets into a thread's scratch, in floats. M rows = tokens of a chunk x heads of a kv head.
+// Offsets into a thread's scratch, in floats. M rows = tokens of a chunk x heads of a kv head; S blocks are
+// taken through each stage together.
 struct ForwardScratch {
-  int64_t q, scores, outputs, sums, maxima, keys, values, total;
+  int64_t q, scores, factors, outputs, sums, maxima, keys, values, total;
   ForwardScratch(int64_t rows, int64_t head_dim) {
-    const int64_t padded = round_up(head_dim, 16);
-    q = 0;                                       // [M, E]
-    scores = q + round_up(rows * head_dim, 16);  // [M, 32]
-    outputs = scores + rows * kKeyBlock;         // [M, padded E]
-    sums = outputs + rows * padded;              // [M, 16]
-    maxima = sums + rows * 16;                   // [M]
-    keys = maxima + round_up(rows, 16);          // [E, 32], widened from a page
-    values = keys + head_dim * kKeyBlock;        // [32, padded E], widened from a page
+    const int64_t padded = round_up(head_dim, 16), blocks = blocks_at_once(rows);
+    q = 0;                                            // [M, E]
+    scores = q + round_up(rows * head_dim, 16);       // [S, M, 32]
+    factors = scores + blocks * rows * kKeyBlock;     // [S, M]
+    outputs = factors + round_up(blocks * rows, 16);  // [M, padded E]
+    sums = outputs + rows * padded;                   // [M, 16]
+    maxima = sums + rows * 16;                        // [M]
+    keys = maxima + round_up(rows, 16);               // [E, 32], widened from a page
+    values = keys + head_dim * kKeyBlock;             // [32, padded E], widened from a page
     total = values + kKeyBlock * padded;
   }
+  // With few rows a stage of one block is too short for the processor to overlap its chains; with many rows
+  // several blocks would only leave the cache.
+  static constexpr int64_t kFewRows = 16, kMaxBlocks = 4;
+  static constexpr int64_t blocks_at_once(int64_t rows) { return rows <= kFewRows ? kMaxBlocks : 1; }
 };
 
 }  // namespace
@@ -61,36 +68,50 @@ struct ForwardScratch {
 HWY_BEFORE_NAMESPACE();
 namespace ropd::kernels::HWY_NAMESPACE {
 
-// One row and one key block of the online softmax: scores [32] become weights exp(s - max); what the row has
-// summed so far is rescaled when its maximum grows (and otherwise not touched: a factor of exp(0) = 1 would
-// change nothing).
-[[gnu::flatten]] HWY_INLINE void softmax_row(float* scores, float& maximum_so_far, float* sums,
-                                             float* outputs, int64_t width, int64_t visible, float scale) {
+// x where the lane is among the first n, `other` elsewhere.
+HWY_INLINE Lanes first_lanes(const Lanes& x, int64_t n, float other) {
+  const FloatTag tag;
+  return each_part([&](int64_t i) HWY_ATTR {
+    const int64_t rest = std::clamp<int64_t>(n - i * kWidth, 0, kWidth);
+    return hn::IfThenElse(hn::FirstN(tag, static_cast<size_t>(rest)), x.part[i], hn::Set(tag, other));
+  });
+}
+
+// One row and one key block of the online softmax: scores [32] become weights exp(s - max). Returns the
+// factor by which what the row has summed so far is to be rescaled: 1 unless its maximum has grown.
+template <bool kAllVisible>
+[[gnu::flatten]] HWY_INLINE float softmax_block(float* scores, float& maximum_so_far, Lanes& sums,
+                                                int64_t visible, float scale) {
+  constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
   const Lanes scales = broadcast(scale);
   Lanes first = load(scores) * scales, second = load(scores + kLanes) * scales;
-  if (visible < kKeyBlock) {
-    store(first, scores);
-    store(second, scores + kLanes);
-    std::fill(scores + visible, scores + kKeyBlock, -std::numeric_limits<float>::infinity());
-    first = load(scores);
-    second = load(scores + kLanes);
+  if constexpr (!kAllVisible) {
+    first = first_lanes(first, visible, kMinusInfinity);
+    second = first_lanes(second, visible - kLanes, kMinusInfinity);
   }
   const float block_maximum = maximum(max(first, second));
-  Lanes sum_lanes = load(sums);
+  float factor = 1.0f;
   if (block_maximum > maximum_so_far) {
-    if (maximum_so_far != -std::numeric_limits<float>::infinity()) {  // in the first block all is 0
-      const Lanes factor = broadcast(kernels::exp(maximum_so_far - block_maximum));
-      sum_lanes = sum_lanes * factor;
-      for (int64_t e = 0; e < width; e += kLanes) store(load(outputs + e) * factor, outputs + e);
+    if (maximum_so_far != kMinusInfinity) {  // in the first block there is nothing yet
+      factor = kernels::exp(maximum_so_far - block_maximum);
+      sums = sums * broadcast(factor);
     }
     maximum_so_far = block_maximum;
   }
   const Lanes center = broadcast(maximum_so_far);
-  first = exp(first - center);
-  second = exp(second - center);
+  first = first - center;
+  second = second - center;
+  if constexpr (kAllVisible) {
+    first = exp(first);
+    second = exp(second);
+  } else {  // the exponential of -inf is 0, but a slow one
+    first = first_lanes(exp(first_lanes(first, visible, 0.0f)), visible, 0.0f);
+    second = first_lanes(exp(first_lanes(second, visible - kLanes, 0.0f)), visible - kLanes, 0.0f);
+  }
   store(first, scores);
   store(second, scores + kLanes);
-  store(sum_lanes + first + second, sums);
+  sums = sums + first + second;
+  return factor;
 }
 
 // A block of a page widened to f32, the rows of V padded with zeros.
@@ -115,84 +136,164 @@ void stage_block(float* keys, float* values, const Element* block_keys, const El
   }
 }
 
-// The tile function of every form of attention: all key blocks for the rows of a task.
+// The tile function of every form of attention: all key blocks for the rows of a task. A few blocks at a
+// time go through three stages: scores, softmax, weighted values.
 template <class Element>
-void attend(const ForwardTask& task, float* scratch) {
-  const KeyValuePages& cache = task.cache;
-  const int64_t width = task.head_dim, group = task.group, rows = task.num_tokens * group;
-  const int64_t padded = round_up(width, kLanes);
-  const ForwardScratch at(rows, width);
-  float *const q = scratch + at.q, *const scores = scratch + at.scores, *const outputs = scratch + at.outputs;
-  float *const sums = scratch + at.sums, *const maxima = scratch + at.maxima;
-  for (int64_t t = 0; t < task.num_tokens; ++t)
-    std::copy_n(task.q + t * task.out_stride, group * width, q + t * group * width);
-  std::fill_n(outputs, rows * padded, 0.0f);
-  std::fill_n(sums, rows * kLanes, 0.0f);
-  std::fill_n(maxima, rows, -std::numeric_limits<float>::infinity());
+class Attend {
+ public:
+  Attend(const ForwardTask& task, float* scratch)
+      : task_(task),
+        at_(task.num_tokens * task.group, task.head_dim),
+        scratch_(scratch),
+        width_(task.head_dim),
+        padded_(round_up(task.head_dim, kLanes)),
+        rows_(task.num_tokens * task.group),
+        last_position_(task.first_position + task.num_tokens - 1),
+        // Widening a bf16 block pays when many rows use it.
+        is_staged_(task.cache.value_stride % kWidth != 0 || (sizeof(Element) == 2 && rows_ > 8)),
+        // A decoding step is bound by memory, and blocks of scattered pages are too short for the processor
+        // to guess what comes next.
+        is_read_once_(!is_staged_ && rows_ <= ForwardScratch::kFewRows),
+        columns_(is_staged_ ? padded_ : task.cache.value_stride) {}
 
-  // Widening a bf16 block pays when many rows use it.
-  const bool is_staged = cache.value_stride % kWidth != 0 || (sizeof(Element) == 2 && rows > 8);
-  // A decoding step is bound by memory, and blocks of scattered pages are too short for the processor to
-  // guess what comes next.
-  const bool is_read_once = !is_staged && rows <= 16;
-  const int64_t last_position = task.first_position + task.num_tokens - 1;
-  const int64_t block_elements = kKeyBlock * (width + cache.value_stride);
-  const auto block_at = [&](int64_t position) {
-    const int64_t page = position / cache.page_tokens, block = position % cache.page_tokens / kKeyBlock;
-    return static_cast<const Element*>(cache.base) +
-           (cache.pages ? cache.pages[page] : page) * cache.page_stride + block * block_elements;
-  };
-  for (int64_t begin = 0; begin <= last_position; begin += kKeyBlock) {
-    const Element* const block_keys = block_at(begin);
-    const Element* const block_values = block_keys + width * kKeyBlock;
-    const bool is_fetching = is_read_once && begin + kKeyBlock <= last_position;
-    const FetchAhead next_block{is_fetching ? block_at(begin + kKeyBlock) - block_keys : 0};
-    const int64_t first_row = std::max<int64_t>(0, begin - task.first_position) * group;
-    const int64_t live = rows - first_row, keys = std::min(kKeyBlock, last_position - begin + 1);
-    const StridedRows query_rows{q + first_row * width, width, 1};
-    float* const live_scores = scores + first_row * kKeyBlock;
-    float* const live_outputs = outputs + first_row * padded;
-    if (is_staged) {
-      stage_block(scratch + at.keys, scratch + at.values, block_keys, block_values, width);
-      product(live_scores, kKeyBlock, query_rows, scratch + at.keys, kKeyBlock, live, kKeyBlock, width,
-              false);
-    } else if (is_fetching) {
-      product(live_scores, kKeyBlock, query_rows, block_keys, kKeyBlock, live, kKeyBlock, width, false,
-              next_block);
-    } else {
-      product(live_scores, kKeyBlock, query_rows, block_keys, kKeyBlock, live, kKeyBlock, width, false);
+  void run() {
+    load_queries();
+    // A staged block is there until the next one.
+    const int64_t at_once = is_staged_ ? 1 : ForwardScratch::blocks_at_once(rows_);
+    const Element* blocks[ForwardScratch::kMaxBlocks + 1];  // and the one that is read after them
+    blocks[0] = next_block();
+    for (int64_t begin = 0; begin <= last_position_; begin += at_once * kKeyBlock) {
+      const int64_t count = std::min(at_once, (last_position_ - begin) / kKeyBlock + 1);
+      for (int64_t b = 1; b <= count; ++b)
+        blocks[b] =
+            begin + b * kKeyBlock <= last_position_ ? next_block() : static_cast<const Element*>(task_.next);
+      for (int64_t b = 0; b < count; ++b) find_scores(b, begin + b * kKeyBlock, blocks[b], blocks[b + 1]);
+      int64_t row = 0;
+      for (int64_t t = 0; t < task_.num_tokens; ++t)
+        for (int64_t h = 0; h < task_.group; ++h, ++row)
+          find_weights(row, task_.first_position + t - begin + 1, begin, count);
+      for (int64_t b = 0; b < count; ++b) add_values(b, begin + b * kKeyBlock, blocks[b], blocks[b + 1]);
+      blocks[0] = blocks[count];
     }
-    for (int64_t m = first_row; m < rows; ++m)
-      softmax_row(scores + m * kKeyBlock, maxima[m], sums + m * kLanes, outputs + m * padded, padded,
-                  task.first_position + m / group - begin + 1, task.scale);
-    const StridedRows weights{live_scores, kKeyBlock, 1};
-    if (is_staged)
-      product(live_outputs, padded, weights, scratch + at.values, padded, live, padded, keys, true);
-    else if (is_fetching)
-      product(live_outputs, padded, weights, block_values, cache.value_stride, live, cache.value_stride, keys,
-              true, next_block);
-    else
-      product(live_outputs, padded, weights, block_values, cache.value_stride, live, cache.value_stride, keys,
-              true);
+    store_results();
   }
 
-  for (int64_t m = 0; m < rows; ++m) {
-    const int64_t token = m / group, head = m % group;
-    const float total = sum(load(sums + m * kLanes));
-    const Lanes inverse = broadcast(1.0f / total);
-    float* const out = task.out + token * task.out_stride + head * width;
-    for_lanes(width,
-              [&](int64_t e, int64_t n) { store(load(outputs + m * padded + e) * inverse, out + e, n); });
-    if (task.log_sum_exp) task.log_sum_exp[token * task.lse_stride + head] = maxima[m] + kernels::log(total);
+ private:
+  const ForwardTask& task_;
+  const ForwardScratch at_;
+  float* const scratch_;
+  const int64_t width_, padded_, rows_, last_position_;
+  const bool is_staged_, is_read_once_;
+  const int64_t columns_;  // of V and of the outputs
+  const float* q_ = nullptr;
+  int64_t page_ = 0, page_position_ = 0;  // of the next block
+
+  float* scores(int64_t block, int64_t row) {
+    return scratch_ + at_.scores + (block * rows_ + row) * kKeyBlock;
   }
-}
+  float& factor(int64_t block, int64_t row) { return scratch_[at_.factors + block * rows_ + row]; }
+  float* outputs(int64_t row) { return scratch_ + at_.outputs + row * padded_; }
+  // Of the first token that sees a block; the rows before it have nothing to do there.
+  int64_t first_row(int64_t begin) const {
+    return std::max<int64_t>(0, begin - task_.first_position) * task_.group;
+  }
+
+  // Walks through the pages without dividing by their size.
+  const Element* next_block() {
+    const KeyValuePages& cache = task_.cache;
+    const Element* const block = static_cast<const Element*>(cache.base) +
+                                 (cache.pages ? cache.pages[page_] : page_) * cache.page_stride +
+                                 page_position_ * (width_ + cache.value_stride);
+    page_position_ += kKeyBlock;
+    if (page_position_ == cache.page_tokens) {
+      page_position_ = 0;
+      ++page_;
+    }
+    return block;
+  }
+
+  void load_queries() {
+    q_ = task_.q;
+    if (task_.num_tokens == 1) return;
+    const int64_t size = task_.group * width_;
+    for (int64_t t = 0; t < task_.num_tokens; ++t)
+      std::copy_n(task_.q + t * task_.out_stride, size, scratch_ + at_.q + t * size);
+    q_ = scratch_ + at_.q;
+  }
+
+  void find_scores(int64_t block, int64_t begin, const Element* keys, const Element* next) {
+    const int64_t first = first_row(begin), live = rows_ - first;
+    const StridedRows query_rows{q_ + first * width_, width_, 1};
+    float* const to = scores(block, first);
+    if (is_staged_) {
+      stage_block(scratch_ + at_.keys, scratch_ + at_.values, keys, keys + width_ * kKeyBlock, width_);
+      product(to, kKeyBlock, query_rows, scratch_ + at_.keys, kKeyBlock, live, kKeyBlock, width_, false);
+    } else if (is_read_once_) {
+      product(to, kKeyBlock, query_rows, keys, kKeyBlock, live, kKeyBlock, width_, false,
+              FetchAhead{next ? next - keys : 0});
+    } else {
+      product(to, kKeyBlock, query_rows, keys, kKeyBlock, live, kKeyBlock, width_, false);
+    }
+  }
+
+  // `visible` counts from the first of the blocks.
+  void find_weights(int64_t row, int64_t visible, int64_t begin, int64_t blocks) {
+    float* const row_sums = scratch_ + at_.sums + row * kLanes;
+    float& maximum_so_far = scratch_[at_.maxima + row];
+    Lanes sums = begin == 0 ? broadcast(0.0f) : load(row_sums);
+    if (begin == 0) maximum_so_far = -std::numeric_limits<float>::infinity();
+    for (int64_t b = 0; b < blocks && visible > 0; ++b, visible -= kKeyBlock)
+      factor(b, row) = visible >= kKeyBlock
+                           ? softmax_block<true>(scores(b, row), maximum_so_far, sums, visible, task_.scale)
+                           : softmax_block<false>(scores(b, row), maximum_so_far, sums, visible, task_.scale);
+    store(sums, row_sums);
+  }
+
+  void add_values(int64_t block, int64_t begin, const Element* keys, const Element* next) {
+    const Element* const values = keys + width_ * kKeyBlock;
+    const int64_t first = first_row(begin), live = rows_ - first;
+    const int64_t depth = std::min(kKeyBlock, last_position_ - begin + 1);
+    for (int64_t m = first; m < rows_; ++m)
+      if (factor(block, m) != 1.0f)
+        for (int64_t e = 0; e < columns_; e += kWidth)
+          hn::StoreU(hn::Mul(hn::LoadU(FloatTag(), outputs(m) + e), hn::Set(FloatTag(), factor(block, m))),
+                     FloatTag(), outputs(m) + e);
+    const StridedRows weights{scores(block, first), kKeyBlock, 1};
+    const bool add = begin > 0;
+    if (is_staged_)
+      product(outputs(first), padded_, weights, scratch_ + at_.values, padded_, live, columns_, depth, add);
+    else if (is_read_once_)
+      product(outputs(first), padded_, weights, values, task_.cache.value_stride, live, columns_, depth, add,
+              FetchAhead{next ? next - keys : 0});
+    else
+      product(outputs(first), padded_, weights, values, task_.cache.value_stride, live, columns_, depth, add);
+  }
+
+  void store_results() {
+    int64_t token = 0, head = 0;
+    for (int64_t m = 0; m < rows_; ++m) {
+      const float total = sum(load(scratch_ + at_.sums + m * kLanes));
+      const Lanes inverse = broadcast(1.0f / total);
+      float* const out = task_.out + token * task_.out_stride + head * width_;
+      for_lanes(width_, [&](int64_t e, int64_t n) { store(load(outputs(m) + e) * inverse, out + e, n); });
+      if (task_.log_sum_exp)
+        task_.log_sum_exp[token * task_.lse_stride + head] = scratch_[at_.maxima + m] + kernels::log(total);
+      if (++head == task_.group) {
+        head = 0;
+        ++token;
+      }
+    }
+  }
+};
 
 void attend_task(const ForwardTask& task, float* scratch) {
   if (task.cache.dtype == DType::bf16)
-    attend<Bf16>(task, scratch);
+    Attend<Bf16>(task, scratch).run();
   else
-    attend<float>(task, scratch);
+    Attend<float>(task, scratch).run();
 }
+
+int64_t vector_width() { return kWidth; }
 
 }  // namespace ropd::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -206,6 +307,7 @@ HWY_AFTER_NAMESPACE();
 namespace ropd::kernels {
 
 HWY_EXPORT(attend_task);
+HWY_EXPORT(vector_width);
 
 void transpose_keys(float* to, const float* from, int64_t from_stride, int64_t keys, int64_t head_dim) {
   if (keys < kKeyBlock) std::fill_n(to, head_dim * kKeyBlock, 0.0f);
@@ -240,7 +342,9 @@ void attention(std::span<float> out, std::span<float> log_sum_exp, std::span<con
                std::span<const float> k, std::span<const float> v, std::span<const int64_t> sequence_begins,
                const AttentionShape& shape) {
   const int64_t heads = shape.num_heads, kv_heads = shape.num_kv_heads, width = shape.head_dim;
-  const int64_t group = heads / kv_heads, padded = round_up(width, 16), tokens_at_once = chunk_tokens(shape);
+  const int64_t group = heads / kv_heads, tokens_at_once = chunk_tokens(shape);
+  choose_instruction_set();
+  const int64_t padded = round_up(width, HWY_DYNAMIC_DISPATCH(vector_width)());
   const int64_t sequences = static_cast<int64_t>(sequence_begins.size()) - 1;
   assert(heads == group * kv_heads && q.size() == out.size());
   assert(log_sum_exp.empty() ||
@@ -275,9 +379,10 @@ void attention(std::span<float> out, std::span<float> log_sum_exp, std::span<con
       float* const to = pages.data() + head * head_stride + block.page * page_stride;
       transpose_keys(to, k.data() + from, kv_stride, keys, width);
       float* const values = to + kKeyBlock * width;
-      std::fill_n(values, kKeyBlock * padded, 0.0f);
-      for (int64_t j = 0; j < keys; ++j)
+      for (int64_t j = 0; j < keys; ++j) {  // the values of keys that do not exist are not read
         std::copy_n(v.data() + from + j * kv_stride, width, values + j * padded);
+        std::fill_n(values + j * padded + width, padded - width, 0.0f);
+      }
     }
   });
 
@@ -359,6 +464,8 @@ void paged_attention(std::span<float> out, std::span<const float> q, const KvPag
   assert(heads == group * kv_heads && kv_heads == cache.num_kv_heads && width == cache.head_dim);
   assert(cache.page_tokens % kKeyBlock == 0 && out.size() == q.size());
   std::vector<ForwardTask> tasks;
+  tasks.reserve(groups.size() * static_cast<size_t>(kv_heads));
+  const std::byte* previous = nullptr;
   int64_t row = 0, max_tokens = 0, work = 0;
   for (const PagedRows& rows : groups) {
     max_tokens = std::max(max_tokens, std::min(rows.num_rows, tokens_at_once));
@@ -379,6 +486,8 @@ void paged_attention(std::span<float> out, std::span<const float> q, const KvPag
             static_cast<const std::byte*>(cache.data) +
             head * 2 * width * cache.page_tokens * static_cast<int64_t>(dtype_bytes(cache.dtype));
         task.cache = {base, rows.pages, cache.dtype, cache.page_elements(), cache.page_tokens, width};
+        task.next = previous;  // tasks are taken from the end
+        previous = base + rows.pages[0] * cache.page_bytes();
         tasks.push_back(task);
       }
     row += rows.num_rows;

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
 #include "kernels/elementary.h"
@@ -100,21 +101,73 @@ HWY_INLINE FloatVector exp(FloatVector x) {
   const auto other_factor = hn::BitCast(tag, hn::ShiftLeft<23>(hn::Add(hn::Sub(exponent, half), bias)));
   return hn::Mul(hn::Mul(significand, factor), other_factor);
 }
+// The same bits for |x| <= kExpNormal, where neither limit is reached and the result is a normal number: the
+// power of two goes into the exponent field.
+inline constexpr float kExpNormal = 86.0f;
+HWY_INLINE FloatVector exp_normal(FloatVector x) {
+  using C = ExpConstants;
+  const FloatTag tag;
+  const hn::RebindToSigned<FloatTag> signed_tag;
+  const auto constant = [tag](float value) HWY_ATTR { return hn::Set(tag, value); };
+  const auto shifted = hn::MulAdd(x, constant(C::kInverseLn2), constant(C::kRound));
+  const auto n = hn::Sub(shifted, constant(C::kRound));
+  auto r = hn::MulAdd(n, constant(-C::kLn2High), x);
+  r = hn::MulAdd(n, constant(-C::kLn2Low), r);
+  auto q = hn::MulAdd(constant(C::kQ4), r, constant(C::kQ3));
+  q = hn::MulAdd(q, r, constant(C::kQ2));
+  q = hn::MulAdd(q, r, constant(C::kQ1));
+  q = hn::MulAdd(q, r, constant(C::kQ0));
+  const auto significand = hn::Add(hn::MulAdd(q, hn::Mul(r, r), r), constant(1.0f));
+  // The bits of kRound that the shift leaves are zero.
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(signed_tag, shifted));
+  return hn::BitCast(tag, hn::Add(hn::BitCast(signed_tag, significand), exponent));
+}
+HWY_INLINE bool all_within(const Lanes& x, float limit) {  // NaN is not
+  const FloatTag tag;
+  auto within = hn::Le(hn::Abs(x.part[0]), hn::Set(tag, limit));
+#pragma GCC unroll 16
+  for (int64_t i = 1; i < kParts; ++i)
+    within = hn::And(within, hn::Le(hn::Abs(x.part[i]), hn::Set(tag, limit)));
+  return hn::AllTrue(tag, within);
+}
 HWY_INLINE Lanes exp(const Lanes& x) {
+  if (HWY_LIKELY(all_within(x, kExpNormal)))
+    return each_part([&](int64_t i) HWY_ATTR { return exp_normal(x.part[i]); });
   return each_part([&](int64_t i) HWY_ATTR { return exp(x.part[i]); });
 }
 
-// The first n < 16 lanes from memory, the others `fill`.
+// The first n < 16 lanes from memory, the others `fill`. Nothing behind them is touched: vectors that are
+// complete are loaded whole, of the one that is not the instruction set leaves out what is not there.
 HWY_INLINE Lanes load_part(const float* p, int64_t n, float fill = 0.0f) {
-  alignas(64) float values[kLanes];
-  std::fill_n(values, kLanes, fill);
-  std::copy_n(p, n, values);
-  return load(values);
+  if constexpr (kWidth >= 8) {
+    const FloatTag tag;
+    return each_part([=](int64_t i) HWY_ATTR {
+      const int64_t rest = n - i * kWidth;
+      const auto others = hn::Set(tag, fill);
+      if (rest <= 0) return others;
+      if (rest >= kWidth) return hn::LoadU(tag, p + i * kWidth);
+      const auto mask = hn::FirstN(tag, static_cast<size_t>(rest));
+      return hn::IfThenElse(mask, hn::MaskedLoad(mask, tag, p + i * kWidth), others);
+    });
+  } else {
+    alignas(64) float values[kLanes];
+    std::fill_n(values, kLanes, fill);
+    std::copy_n(p, n, values);
+    return load(values);
+  }
 }
+// Masked stores are slow on some processors; pieces of constant size need no loop.
 HWY_INLINE void store_part(const Lanes& x, float* p, int64_t n) {
   alignas(64) float values[kLanes];
   store(x, values);
-  std::copy_n(values, n, p);
+  const float* from = values;
+#pragma GCC unroll 4
+  for (int64_t piece = kLanes / 2; piece > 0; piece /= 2)
+    if (n & piece) {
+      std::memcpy(p, from, static_cast<size_t>(piece) * sizeof(float));
+      p += piece;
+      from += piece;
+    }
 }
 HWY_INLINE Lanes load(const float* p, int64_t n, float fill) {
   return n >= kLanes ? load(p) : load_part(p, n, fill);
@@ -125,12 +178,22 @@ HWY_INLINE void store(const Lanes& x, float* p, int64_t n) {
 }
 
 // The fixed tree: halves are added until one value is left.
-HWY_INLINE float sum(const Lanes& x) {
-  alignas(64) float values[kLanes];
-  store(x, values);
-  for (int64_t half = kLanes / 2; half > 0; half /= 2)
-    for (int64_t i = 0; i < half; ++i) values[i] += values[i + half];
-  return values[0];
+template <class Tag>
+HWY_INLINE float sum_vector(Tag, hn::Vec<Tag> x) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (hn::MaxLanes(Tag()) > 1) {
+    const hn::Half<Tag> half;
+    return sum_vector(half, hn::Add(hn::LowerHalf(half, x), hn::UpperHalf(half, x)));
+  }
+#endif
+  return hn::GetLane(x);
+}
+HWY_INLINE float sum(Lanes x) {
+#pragma GCC unroll 4
+  for (int64_t half = kParts / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < half; ++i) x.part[i] = hn::Add(x.part[i], x.part[i + half]);
+  return sum_vector(FloatTag(), x.part[0]);
 }
 HWY_INLINE float maximum(const Lanes& x) {
   FloatVector all = x.part[0];

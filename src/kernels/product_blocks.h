@@ -6,6 +6,7 @@
 //   pack_a, pack_b           copy a block into that form; pack_a may write kPackSlack elements too many
 //   kWidens                  whether tiles are faster on f32 panels, so that a bf16 panel that several tiles
 //                            use is better widened once, by widen()
+//   kReadsRows               whether tile() can also take A as stored, rows a_stride apart (0: packed)
 //   tile(rows, panels, ...)  C tile += A tile · B panels, chains in order of depth, fetching `ahead`
 //   meanwhile
 // Threads split columns or rows of C, never the depth, so nothing here can change a result.
@@ -57,54 +58,70 @@ inline constexpr int64_t kMinTaskPanels = 4;   // fewer would read A too often
 
 // C tile of `rows` rows and up to `panels` panels at (row, panel); the last panel may be partly outside of C.
 template <class Kernel, class BElement>
-void tile_at(const Product& p, const typename Kernel::AElement* a, int64_t rows, const BElement* b,
-             int64_t b_panel_stride, int64_t row, int64_t panel, int64_t panels, int64_t depth, bool add,
-             FetchAhead ahead) {
+void tile_at(const Product& p, const typename Kernel::AElement* a, int64_t a_stride, int64_t rows,
+             const BElement* b, int64_t b_panel_stride, int64_t row, int64_t panel, int64_t panels,
+             int64_t depth, bool add, FetchAhead ahead) {
   const int64_t column = panel * Kernel::kPanel;
   const int64_t width = std::min(p.n - column, panels * Kernel::kPanel);
   float* c = p.c + row * p.n + column;
   if (width == panels * Kernel::kPanel) {
-    Kernel::tile(rows, panels, a, b, b_panel_stride, depth, c, p.n, add, ahead);
+    Kernel::tile(rows, panels, a, a_stride, b, b_panel_stride, depth, c, p.n, add, ahead);
     return;
   }
   alignas(64) float edge[Kernel::kRows * Kernel::kPanel * 4];
   const int64_t stride = panels * Kernel::kPanel;
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t j = 0; j < stride; ++j) edge[r * stride + j] = j < width && add ? c[r * p.n + j] : 0.0f;
-  Kernel::tile(rows, panels, a, b, b_panel_stride, depth, edge, stride, add, ahead);
+  Kernel::tile(rows, panels, a, a_stride, b, b_panel_stride, depth, edge, stride, add, ahead);
   for (int64_t r = 0; r < rows; ++r) std::copy_n(edge + r * stride, width, c + r * p.n);
 }
 
 // One block of A against panels [panel, panel + panels) of one depth block.
 template <class Kernel, class BElement>
-void tiles_down(const Product& p, const typename Kernel::AElement* a, int64_t row0, int64_t row1,
-                int64_t height, const BElement* b, int64_t b_panel_stride, int64_t panel, int64_t panels,
-                int64_t depth, bool add, FetchAhead ahead) {
+void tiles_down(const Product& p, const typename Kernel::AElement* a, int64_t a_stride, int64_t row0,
+                int64_t row1, int64_t height, const BElement* b, int64_t b_panel_stride, int64_t panel,
+                int64_t panels, int64_t depth, bool add, FetchAhead ahead) {
   for (int64_t row = row0; row < row1; row += height) {
     const int64_t rows = std::min(height, row1 - row);
     if (row + height < row1)  // the C of the next tile, on its way while this one is computed
       for (int64_t r = 0; r < std::min(height, row1 - row - height); ++r)
         __builtin_prefetch(p.c + (row + height + r) * p.n + panel * Kernel::kPanel, 1, 3);
-    tile_at<Kernel>(p, a + (row - row0) * depth, rows, b, b_panel_stride, row, panel, panels, depth, add,
-                    ahead);
+    tile_at<Kernel>(p, a + (row - row0) * (a_stride ? a_stride : depth), a_stride, rows, b, b_panel_stride,
+                    row, panel, panels, depth, add, ahead);
     ahead.from += ahead.step * (depth / FetchAhead::kDepth);
   }
 }
 
-// A packed in blocks of kRowBlock rows and kDepthBlock columns, each in a place of its own (pack_a writes a
-// little too much, and threads pack different blocks at the same time).
+// Some rows of A, as tiles read them: packed in blocks of kRowBlock rows and kDepthBlock columns, each in a
+// place of its own (pack_a writes a little too much, and threads pack different blocks at the same time); or
+// in place.
 template <class Kernel>
-struct PackedRows {
+struct RowBlocks {
   using Element = typename Kernel::AElement;
   static constexpr int64_t kBlockSize = kRowBlock * kDepthBlock + kCacheLine;
   static_assert(Kernel::kPackSlack <= kCacheLine);
-  Element* blocks;
   int64_t row_begin, row_end;  // of C
-  int64_t row_blocks() const { return (row_end - row_begin + kRowBlock - 1) / kRowBlock; }
-  Element* block(int64_t row_block, int64_t depth0) const {
-    return blocks + (depth0 / kDepthBlock * row_blocks() + row_block) * kBlockSize;
+  Element* packed = nullptr;
+  const float* in_place = nullptr;  // instead: row_begin
+  int64_t stride = 0;               // of rows in place; 0: packed
+  int64_t count() const { return (row_end - row_begin + kRowBlock - 1) / kRowBlock; }
+  Element* packed_block(int64_t index, int64_t depth0) const {
+    return packed + (depth0 / kDepthBlock * count() + index) * kBlockSize;
+  }
+  const Element* block(int64_t index, int64_t depth0) const {
+    if constexpr (Kernel::kReadsRows)
+      if (in_place) return in_place + index * kRowBlock * stride;
+    return packed_block(index, depth0);
   }
 };
+
+// Where one depth block is all there is, rows are so close to each other that tiles read them in place as
+// fast as from a packed copy.
+template <class Kernel, class BElement>
+bool reads_in_place(const Product& p) {
+  return Kernel::kReadsRows && sizeof(BElement) == 4 && !p.round_to_bf16 && p.a_column_stride == 1 &&
+         p.k <= kDepthBlock;
+}
 
 // Tiles of equal height: eight rows are 4 + 4, not 6 + 2, where the second tile would read B for little work.
 template <class Kernel>
@@ -115,20 +132,20 @@ int64_t tile_height(int64_t rows) {
 
 // Block number `index` of [depth blocks][row blocks].
 template <class Kernel>
-void pack_block(const Product& p, const PackedRows<Kernel>& a, int64_t index) {
-  const int64_t row_block = index % a.row_blocks(), depth0 = index / a.row_blocks() * kDepthBlock;
+void pack_block(const Product& p, const RowBlocks<Kernel>& a, int64_t index) {
+  const int64_t row_block = index % a.count(), depth0 = index / a.count() * kDepthBlock;
   const int64_t depth = std::min(kDepthBlock, p.k - depth0);
   const int64_t unit_depth = (depth + Kernel::kUnit - 1) / Kernel::kUnit * Kernel::kUnit;
   const int64_t row0 = a.row_begin + row_block * kRowBlock, row1 = std::min(a.row_end, row0 + kRowBlock);
   const int64_t height = tile_height<Kernel>(row1 - row0);
   for (int64_t row = row0; row < row1; row += height)
-    Kernel::pack_a(a.block(row_block, depth0) + (row - row0) * unit_depth, p, row,
+    Kernel::pack_a(a.packed_block(row_block, depth0) + (row - row0) * unit_depth, p, row,
                    std::min(height, row1 - row), depth0, depth);
 }
 
 // Row blocks [block_begin, block_end) of `a` and panels [panel_begin, panel_end) of C, by one thread.
 template <class Kernel, class BElement>
-void product_part(const Product& p, const PackedRows<Kernel>& a, int64_t block_begin, int64_t block_end,
+void product_part(const Product& p, const RowBlocks<Kernel>& a, int64_t block_begin, int64_t block_end,
                   int64_t panel_begin, int64_t panel_end) {
   constexpr int64_t kUnit = Kernel::kUnit, kPanel = Kernel::kPanel;
   const bool is_packed = p.panels != nullptr;
@@ -169,13 +186,13 @@ void product_part(const Product& p, const PackedRows<Kernel>& a, int64_t block_b
         if constexpr (Kernel::kWidens && sizeof(BElement) == 2) {
           if (widens) {
             Kernel::widen(wide_panel, b, panel_size);
-            tiles_down<Kernel>(p, a_block, row0, row1, height, wide_panel, panel_size, panel, panels,
-                               unit_depth, add, ahead);
+            tiles_down<Kernel>(p, a_block, a.stride, row0, row1, height, wide_panel, panel_size, panel,
+                               panels, unit_depth, add, ahead);
             continue;
           }
         }
-        tiles_down<Kernel>(p, a_block, row0, row1, height, b, panel_size, panel, panels, unit_depth, add,
-                           ahead);
+        tiles_down<Kernel>(p, a_block, a.stride, row0, row1, height, b, panel_size, panel, panels, unit_depth,
+                           add, ahead);
       }
     }
   }
@@ -230,15 +247,21 @@ void product_threads(const Product& p) {
   const int64_t depth_blocks = (p.k + kDepthBlock - 1) / kDepthBlock;
   const int64_t rows_at_once = std::max<int64_t>(1, kPackedBlocks / depth_blocks) * kRowBlock;
   for (int64_t row_begin = 0; row_begin < p.m; row_begin += rows_at_once) {
-    PackedRows<Kernel> a{nullptr, row_begin, std::min(p.m, row_begin + rows_at_once)};
-    const int64_t blocks = a.row_blocks() * depth_blocks;
-    a.blocks = block_scratch<typename Kernel::AElement>(static_cast<size_t>(blocks * a.kBlockSize));
-    const TaskGrid grid = TaskGrid::of(a.row_blocks(), panels, threads);
+    RowBlocks<Kernel> a{row_begin, std::min(p.m, row_begin + rows_at_once)};
+    int64_t blocks = 0;  // to pack
+    if (reads_in_place<Kernel, BElement>(p)) {
+      a.in_place = p.a + row_begin * p.a_row_stride;
+      a.stride = p.a_row_stride;
+    } else {
+      blocks = a.count() * depth_blocks;
+      a.packed = block_scratch<typename Kernel::AElement>(static_cast<size_t>(blocks * a.kBlockSize));
+    }
+    const TaskGrid grid = TaskGrid::of(a.count(), panels, threads);
     const int64_t tasks = grid.row_tasks() * grid.panel_tasks();
     const auto run = [&](int64_t task) {
       const int64_t block = task / grid.panel_tasks() * grid.row_blocks_per_task,
                     panel = task % grid.panel_tasks() * grid.panels_per_task;
-      product_part<Kernel, BElement>(p, a, block, std::min(a.row_blocks(), block + grid.row_blocks_per_task),
+      product_part<Kernel, BElement>(p, a, block, std::min(a.count(), block + grid.row_blocks_per_task),
                                      panel, std::min(panels, panel + grid.panels_per_task));
     };
     if (threads == 1) {

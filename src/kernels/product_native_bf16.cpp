@@ -26,6 +26,7 @@ struct NativeKernel {
   static constexpr int64_t kPanel = 32;
   static constexpr int64_t kUnit = 2;
   static constexpr int64_t kPackSlack = 0;
+  static constexpr bool kReadsRows = false;  // A is rounded while it is packed
   static constexpr bool kWidens = false;
 
   static void pack_a(Bf16* to, const Product& p, int64_t row, int64_t rows, int64_t depth0, int64_t depth) {
@@ -101,8 +102,9 @@ struct NativeKernel {
                                add, ahead);
   }
 
-  static void tile(int64_t rows, int64_t panels, const Bf16* a, const Bf16* b, int64_t b_panel_stride,
-                   int64_t depth, float* c, int64_t c_stride, bool add, FetchAhead ahead) {
+  static void tile(int64_t rows, int64_t panels, const Bf16* a, int64_t, const Bf16* b,
+                   int64_t b_panel_stride, int64_t depth, float* c, int64_t c_stride, bool add,
+                   FetchAhead ahead) {
     tile_of_rows<kRows>(rows, panels, a, b, b_panel_stride, depth, c, c_stride, add, ahead);
   }
 };

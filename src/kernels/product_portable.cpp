@@ -116,7 +116,10 @@ struct PortableKernel {
   static void pack_a(float* to, const Product& p, int64_t row, int64_t rows, int64_t depth0, int64_t depth) {
     const float* from = p.a + row * p.a_row_stride + depth0 * p.a_column_stride;
     if (p.a_row_stride == 1) {
-      if (rows == kRows)
+      if (rows == kRows && kSquare == 8 && kRows < kSquare && row + kSquare <= p.m)
+        for (int64_t k = 0; k < depth; ++k)  // what a store writes too much, the next one overwrites
+          hn::StoreU(hn::LoadU(SquareTag(), from + k * p.a_column_stride), SquareTag(), to + k * kRows);
+      else if (rows == kRows)
         for (int64_t k = 0; k < depth; ++k)
           std::memcpy(to + k * kRows, from + k * p.a_column_stride, kRows * sizeof(float));
       else
@@ -207,14 +210,17 @@ struct PortableKernel {
       copy(float{}, [](float v) HWY_ATTR { return v; });
   }
 
+  static constexpr bool kReadsRows = true;
   static constexpr bool kWidens = true;
   static void widen(float* to, const Bf16* from, int64_t count) {
     for (int64_t i = 0; i < count; i += kLanes) hn::StoreU(load_b(from + i), Lanes(), to + i);
   }
 
-  template <int kTileRows, int kTilePanels, class BElement>
-  static void fixed_tile(const float* HWY_RESTRICT a, const BElement* HWY_RESTRICT b, int64_t b_panel_stride,
-                         int64_t depth, float* HWY_RESTRICT c, int64_t c_stride, bool add, FetchAhead ahead) {
+  // a_stride is used for rows in place only.
+  template <int kTileRows, int kTilePanels, bool kInPlace, class BElement>
+  static void fixed_tile(const float* HWY_RESTRICT a, int64_t a_stride, const BElement* HWY_RESTRICT b,
+                         int64_t b_panel_stride, int64_t depth, float* HWY_RESTRICT c, int64_t c_stride,
+                         bool add, FetchAhead ahead) {
     const Lanes lanes;
     constexpr int kVectors = 2 * kTilePanels;
     hn::Vec<Lanes> sum[kTileRows][kVectors];
@@ -229,11 +235,11 @@ struct PortableKernel {
       for (int v = 0; v < kVectors; ++v) column[v] = load_b(b + (v / 2) * b_panel_stride + (v % 2) * kLanes);
 #pragma GCC unroll 16
       for (int r = 0; r < kTileRows; ++r) {
-        const auto row = hn::Set(lanes, a[r]);
+        const auto row = hn::Set(lanes, kInPlace ? a[r * a_stride] : a[r]);
 #pragma GCC unroll 16
         for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(row, column[v], sum[r][v]);
       }
-      a += kTileRows;
+      a += kInPlace ? 1 : kTileRows;
       b += kPanel;
     };
     int64_t k = depth;
@@ -250,31 +256,42 @@ struct PortableKernel {
   }
 
   template <class BElement>
-  using Tile = void (*)(const float*, const BElement*, int64_t, int64_t, float*, int64_t, bool, FetchAhead);
+  using Tile = void (*)(const float*, int64_t, const BElement*, int64_t, int64_t, float*, int64_t, bool,
+                        FetchAhead);
 
   // Up to three rows go with two panels and one row with four; more rows would not leave registers for it.
-  template <class BElement, int... kRow>
+  template <bool kInPlace, class BElement, int... kRow>
   static void tile_of_rows(std::integer_sequence<int, kRow...>, int64_t rows, int64_t panels, const float* a,
-                           const BElement* b, int64_t b_panel_stride, int64_t depth, float* c,
-                           int64_t c_stride, bool add, FetchAhead ahead) {
-    static constexpr Tile<BElement> one[] = {fixed_tile<kRow + 1, 1, BElement>...};
-    static constexpr Tile<BElement> two[] = {fixed_tile<1, 2, BElement>, fixed_tile<2, 2, BElement>,
-                                             fixed_tile<3, 2, BElement>};
+                           int64_t a_stride, const BElement* b, int64_t b_panel_stride, int64_t depth,
+                           float* c, int64_t c_stride, bool add, FetchAhead ahead) {
+    static constexpr Tile<BElement> one[] = {fixed_tile<kRow + 1, 1, kInPlace, BElement>...};
+    static constexpr Tile<BElement> two[] = {fixed_tile<1, 2, kInPlace, BElement>,
+                                             fixed_tile<2, 2, kInPlace, BElement>,
+                                             fixed_tile<3, 2, kInPlace, BElement>};
     if (rows == 1 && panels == 4)
-      return fixed_tile<1, 4>(a, b, b_panel_stride, depth, c, c_stride, add, ahead);
+      return fixed_tile<1, 4, kInPlace>(a, a_stride, b, b_panel_stride, depth, c, c_stride, add, ahead);
     int64_t i = 0;
     if (rows <= 3)
       for (; i + 2 <= panels; i += 2)
-        two[rows - 1](a, b + i * b_panel_stride, b_panel_stride, depth, c + i * kPanel, c_stride, add, ahead);
+        two[rows - 1](a, a_stride, b + i * b_panel_stride, b_panel_stride, depth, c + i * kPanel, c_stride,
+                      add, ahead);
     for (; i < panels; ++i)
-      one[rows - 1](a, b + i * b_panel_stride, b_panel_stride, depth, c + i * kPanel, c_stride, add, ahead);
+      one[rows - 1](a, a_stride, b + i * b_panel_stride, b_panel_stride, depth, c + i * kPanel, c_stride, add,
+                    ahead);
   }
 
   template <class BElement>
-  static void tile(int64_t rows, int64_t panels, const float* a, const BElement* b, int64_t b_panel_stride,
-                   int64_t depth, float* c, int64_t c_stride, bool add, FetchAhead ahead) {
-    tile_of_rows<BElement>(std::make_integer_sequence<int, kRows>(), rows, panels, a, b, b_panel_stride,
-                           depth, c, c_stride, add, ahead);
+  static void tile(int64_t rows, int64_t panels, const float* a, int64_t a_stride, const BElement* b,
+                   int64_t b_panel_stride, int64_t depth, float* c, int64_t c_stride, bool add,
+                   FetchAhead ahead) {
+    constexpr auto all_rows = std::make_integer_sequence<int, kRows>();
+    if constexpr (sizeof(BElement) == 4) {
+      if (a_stride != 0)
+        return tile_of_rows<true>(all_rows, rows, panels, a, a_stride, b, b_panel_stride, depth, c, c_stride,
+                                  add, ahead);
+    }
+    tile_of_rows<false>(all_rows, rows, panels, a, a_stride, b, b_panel_stride, depth, c, c_stride, add,
+                        ahead);
   }
 };
 

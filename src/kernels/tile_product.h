@@ -37,6 +37,16 @@ struct FetchAhead {
 };
 struct NoFetch {};
 
+// A value that several products use: without this the compiler reads it from memory again for each of them,
+// and the loads take longer than the arithmetic.
+HWY_INLINE void keep_in_register(FloatVector& x) {
+#if HWY_TARGET == HWY_AVX2
+  asm("" : "+x"(x.raw));
+#else
+  static_cast<void>(x);
+#endif
+}
+
 // kRows x kVectors accumulators live in registers.
 template <int kRows, int kVectors, class Element, class Fetch>
 HWY_INLINE void product_tile(float* c, int64_t c_stride, const StridedRows& a, const Element* b,
@@ -52,7 +62,10 @@ HWY_INLINE void product_tile(float* c, int64_t c_stride, const StridedRows& a, c
   for (int64_t l = 0; l < depth; ++l) {
     FloatVector columns[kVectors];
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) columns[v] = load_widened(b + v * kWidth);
+    for (int v = 0; v < kVectors; ++v) {
+      columns[v] = load_widened(b + v * kWidth);
+      if constexpr (kRows > 1 && kRows * kVectors <= 8) keep_in_register(columns[v]);
+    }
     if constexpr (std::is_same_v<Fetch, FetchAhead>) {
       constexpr int64_t kLine = 64 / sizeof(Element);
 #pragma GCC unroll 16
@@ -89,13 +102,24 @@ void product_columns(float* c, int64_t c_stride, StridedRows a, const Element* b
   }
 }
 
-// columns is a multiple of kWidth.
+// The last columns, `vectors` < kLimit of them.
+template <int kRows, int kLimit, class Element, class Fetch>
+void product_rest(float* c, int64_t c_stride, const StridedRows& a, const Element* b, int64_t b_stride,
+                  int64_t rows, int64_t vectors, int64_t depth, bool add, Fetch fetch) {
+  if constexpr (kLimit > 1) {
+    if (vectors == kLimit - 1)
+      product_columns<kRows, kLimit - 1>(c, c_stride, a, b, b_stride, rows, depth, add, fetch);
+    else
+      product_rest<kRows, kLimit - 1>(c, c_stride, a, b, b_stride, rows, vectors, depth, add, fetch);
+  }
+}
+
+// columns is a multiple of kWidth. Every tile has about as many sums as both multiply-add units need to be
+// busy and as the registers hold: with few rows more columns go side by side, and with 16 registers three
+// vectors at the end are one tile of four rows, not two tiles (one row at a time where there are no vectors).
 template <class Element, class Fetch = NoFetch>
 void product(float* c, int64_t c_stride, const StridedRows& a, const Element* b, int64_t b_stride,
              int64_t rows, int64_t columns, int64_t depth, bool add, Fetch fetch = {}) {
-  // Few rows need more columns side by side to keep both multiply-add units busy: two groups of 16 lanes at a
-  // time. With many rows that pays only where 32 registers exist. The rows of a tile are as many as the
-  // registers hold (and one where there are no vectors).
   constexpr int64_t kFew = 3;
   constexpr bool kManyRegisters = kWidth == kLanes;
   constexpr int kRows = kWidth >= 8   ? 6
@@ -104,12 +128,20 @@ void product(float* c, int64_t c_stride, const StridedRows& a, const Element* b,
                 kWideRows = kManyRegisters ? 6
                             : kWidth >= 8  ? 2
                                            : 1;
+  constexpr int64_t kThree = kParts == 2 ? 3 * kWidth : 0;
   int64_t n = 0;
-  if (kManyRegisters || rows <= kFew)
+  if (kManyRegisters || rows <= kFew) {
     for (; n + 2 * kLanes <= columns; n += 2 * kLanes)
       product_columns<kWideRows, 2 * kParts>(c + n, c_stride, a, b + n, b_stride, rows, depth, add, fetch);
-  for (; n + kLanes <= columns; n += kLanes)
+    if constexpr (kWidth >= 8)
+      return product_rest<kWideRows, 2 * kParts>(c + n, c_stride, a, b + n, b_stride, rows,
+                                                 (columns - n) / kWidth, depth, add, fetch);
+  }
+  for (; n + kLanes <= columns && columns - n != kThree; n += kLanes)
     product_columns<kRows, kParts>(c + n, c_stride, a, b + n, b_stride, rows, depth, add, fetch);
+  if constexpr (kThree != 0)
+    if (columns - n == kThree)
+      return product_columns<4, 3>(c + n, c_stride, a, b + n, b_stride, rows, depth, add, fetch);
   for (int part = 1; part < kParts && n < columns; ++part, n += kWidth)
     product_columns<kRows, 1>(c + n, c_stride, a, b + n, b_stride, rows, depth, add, fetch);
 }
