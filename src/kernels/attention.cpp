@@ -326,7 +326,10 @@ void run_tasks(const std::vector<ForwardTask>& tasks, int64_t max_rows, int64_t 
   const int64_t count = static_cast<int64_t>(tasks.size());
   const bool is_parallel = work >= kWorthThreads && count > 1 && !omp_in_parallel();
   const int threads = is_parallel ? omp_get_max_threads() : 1;
-  const int64_t scratch_size = round_up(ForwardScratch(max_rows, head_dim).total, 16);
+  // A task of few rows may need more than one of many: it takes several blocks at once.
+  const int64_t few_rows = std::min(max_rows, ForwardScratch::kFewRows);
+  const int64_t scratch_size = round_up(
+      std::max(ForwardScratch(max_rows, head_dim).total, ForwardScratch(few_rows, head_dim).total), 16);
   Buffer scratch(static_cast<size_t>(scratch_size * threads));
   choose_instruction_set();
   const auto function = HWY_DYNAMIC_DISPATCH(attend_task);
