@@ -216,8 +216,11 @@ class Attend {
     q_ = task_.q;
     if (task_.num_tokens == 1) return;
     const int64_t size = task_.group * width_;
-    for (int64_t t = 0; t < task_.num_tokens; ++t)
-      std::copy_n(task_.q + t * task_.out_stride, size, scratch_ + at_.q + t * size);
+    for (int64_t t = 0; t < task_.num_tokens; ++t) {
+      const float* from = task_.q + t * task_.out_stride;
+      float* to = scratch_ + at_.q + t * size;
+      for_lanes(size, [=](int64_t i, int64_t n) { store(load(from + i, n), to + i, n); });
+    }
     q_ = scratch_ + at_.q;
   }
 

@@ -34,7 +34,7 @@ struct GradTask {
 };
 
 // Offsets into a thread's scratch, in floats. M rows = tokens of a chunk x heads of a kv head; L = padded
-// length; W = padded E.
+// length; W = E padded for the widest vectors (rows lie closer where vectors are shorter).
 struct GradScratch {
   int64_t q, grad_out, grad_q, scores, grad_scores, deltas, keys, grad_keys, grad_values, keys_across,
       values_across, total;
@@ -62,9 +62,12 @@ struct GradScratch {
 HWY_BEFORE_NAMESPACE();
 namespace ropd::kernels::HWY_NAMESPACE {
 
+// width elements and zeros up to padded, a whole number of vectors.
 HWY_INLINE void copy_padded(float* to, const float* from, int64_t width, int64_t padded) {
-  std::copy_n(from, width, to);
-  std::fill(to + width, to + padded, 0.0f);
+  int64_t e = 0;
+  for (; e + kWidth <= width; e += kWidth) hn::StoreU(hn::LoadU(FloatTag(), from + e), FloatTag(), to + e);
+  for (; e < width; ++e) to[e] = from[e];
+  for (; e < padded; ++e) to[e] = 0.0f;
 }
 
 // scores become P, grad_scores become dS; both 0 for keys the row does not see.
@@ -84,7 +87,7 @@ HWY_INLINE void score_gradients(float* scores, float* grad_scores, float log_sum
 }
 
 void load_keys(const GradTask& task, const GradScratch& at, float* scratch) {
-  const int64_t width = task.head_dim, padded = round_up(width, kLanes);
+  const int64_t width = task.head_dim, padded = round_up(width, kWidth);
   for (int64_t j = 0; j < task.length; ++j) {
     copy_padded(scratch + at.keys + j * padded, task.k + j * task.kv_stride, width, padded);
     copy_padded(scratch + at.grad_keys + j * padded, task.grad_k + j * task.kv_stride, width, padded);
@@ -101,7 +104,7 @@ void load_keys(const GradTask& task, const GradScratch& at, float* scratch) {
 
 void load_queries(const GradTask& task, const GradScratch& at, float* scratch, int64_t first,
                   int64_t tokens) {
-  const int64_t width = task.head_dim, padded = round_up(width, kLanes);
+  const int64_t width = task.head_dim, padded = round_up(width, kWidth);
   for (int64_t m = 0; m < tokens * task.group; ++m) {
     const int64_t from = (first + m / task.group) * task.q_stride + m % task.group * width;
     copy_padded(scratch + at.q + m * padded, task.q + from, width, padded);
@@ -117,7 +120,7 @@ void load_queries(const GradTask& task, const GradScratch& at, float* scratch, i
 
 void grad_block(const GradTask& task, const GradScratch& at, float* scratch, int64_t first, int64_t tokens,
                 int64_t begin) {
-  const int64_t width = task.head_dim, padded = round_up(width, kLanes), group = task.group;
+  const int64_t width = task.head_dim, padded = round_up(width, kWidth), group = task.group;
   const int64_t rows = tokens * group, first_row = std::max<int64_t>(0, begin - first) * group,
                 live = rows - first_row;
   const int64_t keys = std::min(kKeyBlock, first + tokens - begin);
@@ -144,7 +147,7 @@ void grad_block(const GradTask& task, const GradScratch& at, float* scratch, int
 }
 
 void grad_task(const GradTask& task, float* scratch) {
-  const int64_t width = task.head_dim, padded = round_up(width, kLanes), group = task.group;
+  const int64_t width = task.head_dim, padded = round_up(width, kWidth), group = task.group;
   const GradScratch at(task.length, std::min(task.tokens_at_once, task.length) * group, width);
   load_keys(task, at, scratch);
   for (int64_t first = 0; first < task.length; first += task.tokens_at_once) {

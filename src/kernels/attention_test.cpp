@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "kernels/attention_test_support.h"
+#include "kernels/elementary.h"
 #include "kernels/swiglu.h"
 
 namespace ropd::kernels {
@@ -30,6 +31,56 @@ TEST(Attention, EqualsTheNaiveTwinOverOddSizes) {
     const auto expected = naive_attention(c);
     for (size_t i = 0; i < expected.size(); ++i)
       ASSERT_NEAR(result.out[i], expected[i], 3e-6) << "E " << width << " at " << i;
+  }
+}
+
+// One row in the order of operations that all forms share: blocks of 32 keys, chains of fused multiply-adds,
+// sixteen partial sums and the fixed tree.
+std::vector<float> naive_row(const AttentionCase& c, int64_t sequence_begin, int64_t token, int64_t head) {
+  const int64_t width = c.shape.head_dim, kv_heads = c.shape.num_kv_heads;
+  const int64_t kv_head = head / (c.shape.num_heads / kv_heads);
+  const float* q = c.q.data() + (token * c.shape.num_heads + head) * width;
+  std::vector<float> out(static_cast<size_t>(width));
+  float maximum = -std::numeric_limits<float>::infinity(), sums[16] = {};
+  for (int64_t begin = sequence_begin; begin <= token; begin += 32) {
+    const int64_t keys = std::min<int64_t>(32, token - begin + 1);
+    float weights[32] = {}, block_maximum = -std::numeric_limits<float>::infinity();
+    for (int64_t j = 0; j < keys; ++j) {
+      for (int64_t e = 0; e < width; ++e)
+        weights[j] = std::fma(q[e], c.k[((begin + j) * kv_heads + kv_head) * width + e], weights[j]);
+      weights[j] *= c.shape.scale;
+      block_maximum = std::max(block_maximum, weights[j]);
+    }
+    const float grown = std::max(maximum, block_maximum), factor = exp(maximum - grown);
+    maximum = grown;
+    for (int64_t j = 0; j < keys; ++j) weights[j] = exp(weights[j] - maximum);
+    for (int64_t i = 0; i < 16; ++i) sums[i] = sums[i] * factor + weights[i] + weights[i + 16];
+    for (int64_t e = 0; e < width; ++e) {
+      out[static_cast<size_t>(e)] *= factor;
+      for (int64_t j = 0; j < keys; ++j)
+        out[static_cast<size_t>(e)] = std::fma(
+            weights[j], c.v[((begin + j) * kv_heads + kv_head) * width + e], out[static_cast<size_t>(e)]);
+    }
+  }
+  for (int64_t half = 8; half > 0; half /= 2)
+    for (int64_t i = 0; i < half; ++i) sums[i] += sums[i + half];
+  for (float& value : out) value *= 1.0f / sums[0];
+  return out;
+}
+
+TEST(Attention, HasTheBitsOfTheDefinitionForEveryWidth) {
+  for (const int64_t width : {1, 8, 12, 20, 24, 32, 40, 56}) {
+    AttentionCase c({5, 70, 180}, 4, 2, width, 17);
+    for (float& value : c.q) value *= 40.0f;  // some weights are subnormal, many 0
+    const auto result = run(c);
+    for (size_t s = 0; s + 1 < c.begins.size(); ++s)
+      for (int64_t t = c.begins[s]; t < c.begins[s + 1]; ++t)
+        for (int64_t h = 0; h < 4; ++h) {
+          const auto expected = naive_row(c, c.begins[s], t, h);
+          for (int64_t e = 0; e < width; ++e)
+            ASSERT_EQ(result.out[(t * 4 + h) * width + e], expected[static_cast<size_t>(e)])
+                << "E " << width << ", token " << t << ", head " << h;
+        }
   }
 }
 
@@ -167,6 +218,15 @@ TEST(PagedAttention, HasTheBitsOfThePackedForm) {
       for (const int64_t chunk : {1, 7, 32, 50, 200})
         ASSERT_EQ(run_paged(c, page_tokens, DType::f32, chunk), packed.out)
             << width << " " << page_tokens << " " << chunk;
+  }
+}
+
+// More key blocks than go through a stage together, heads that are no whole number of vectors.
+TEST(PagedAttention, HasTheBitsOfThePackedFormOverManyBlocks) {
+  for (const int64_t width : {12, 20, 24}) {
+    const AttentionCase c({300, 33}, 2, 1, width, 25);
+    const auto packed = run(c);
+    for (const int64_t chunk : {1, 5}) ASSERT_EQ(run_paged(c, 64, DType::f32, chunk), packed.out) << width;
   }
 }
 

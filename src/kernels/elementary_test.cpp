@@ -42,6 +42,19 @@ TEST(Exp, HasTheSameBitsInVectorsAndAlone) {
     ASSERT_EQ(std::bit_cast<uint32_t>(y[i]), std::bit_cast<uint32_t>(exp(x[i]))) << x[i];
 }
 
+// One argument beyond the range of normal results must not change its neighbours, nor they it.
+TEST(Exp, HasTheSameBitsBesideExtremeArguments) {
+  for (const float extreme : {-86.5f, -87.5f, -95.0f, -104.0f, -kInfinity, 86.5f, 88.7f, 100.0f, kInfinity})
+    for (size_t at = 0; at < 20; ++at) {
+      std::vector<float> x(20), y(20);
+      for (size_t i = 0; i < x.size(); ++i) x[i] = 8.6f * static_cast<float>(i) - 86.0f;
+      x[at] = extreme;
+      exp(y, x);
+      for (size_t i = 0; i < x.size(); ++i)
+        ASSERT_EQ(std::bit_cast<uint32_t>(y[i]), std::bit_cast<uint32_t>(exp(x[i]))) << x[i];
+    }
+}
+
 TEST(Exp, IsExactAtZero) {
   EXPECT_EQ(exp(0.0f), 1.0f);
   EXPECT_EQ(exp(-0.0f), 1.0f);

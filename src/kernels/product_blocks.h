@@ -70,10 +70,23 @@ void tile_at(const Product& p, const typename Kernel::AElement* a, int64_t a_str
   }
   alignas(64) float edge[Kernel::kRows * Kernel::kPanel * 4];
   const int64_t stride = panels * Kernel::kPanel;
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t j = 0; j < stride; ++j) edge[r * stride + j] = j < width && add ? c[r * p.n + j] : 0.0f;
+  if (add)
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t j = 0; j < stride; ++j) edge[r * stride + j] = j < width ? c[r * p.n + j] : 0.0f;
   Kernel::tile(rows, panels, a, a_stride, b, b_panel_stride, depth, edge, stride, add, ahead);
-  for (int64_t r = 0; r < rows; ++r) std::copy_n(edge + r * stride, width, c + r * p.n);
+  // Two copies of constant size that overlap, where that is possible: small vocabularies end here.
+  constexpr int64_t kHalf = Kernel::kPanel / 2;
+  const bool is_one_panel = width >= kHalf && width < Kernel::kPanel;
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* from = edge + r * stride;
+    float* to = c + r * p.n;
+    if (is_one_panel) {
+      std::memcpy(to, from, kHalf * sizeof(float));
+      std::memcpy(to + width - kHalf, from + width - kHalf, kHalf * sizeof(float));
+    } else {
+      std::copy_n(from, width, to);
+    }
+  }
 }
 
 // One block of A against panels [panel, panel + panels) of one depth block.

@@ -75,5 +75,33 @@ TEST(PortableProduct, EveryInstructionSetMultipliesAndIgnoresTheBatch) {
   EXPECT_GE(tried, 2);
 }
 
+// Rows of one depth block are read in place, longer ones are packed; the chains are the same, and a panel
+// that is not full ends where C ends.
+TEST(PortableProduct, RowsInPlaceGiveTheBitsOfTheNaiveLoop) {
+  for (const int64_t k : {1, 5, 96, 383, 384, 385})
+    for (const int64_t m : {1, 3, 6, 13})
+      for (const int64_t n : {7, 8, 13, 26, 31, 48}) {
+        const auto x = numbers(m * k, 3), w = numbers(n * k, 4);
+        std::vector<float> y(static_cast<size_t>(m * n));
+        matmul(y, x, {w.data(), DType::f32, n, k}, Precision::f32);
+        std::vector<float> grad(static_cast<size_t>(m * k), 0.5f), expected = grad;
+        matmul_grad_x(grad, y, {w.data(), DType::f32, n, k}, Precision::f32);
+        for (int64_t i = 0; i < m; ++i) {
+          for (int64_t j = 0; j < n; ++j) {
+            float sum = 0;
+            for (int64_t l = 0; l < k; ++l)
+              sum = std::fma(x[static_cast<size_t>(i * k + l)], w[static_cast<size_t>(j * k + l)], sum);
+            ASSERT_EQ(y[static_cast<size_t>(i * n + j)], sum) << m << " " << n << " " << k;
+          }
+          for (int64_t l = 0; l < k; ++l)
+            for (int64_t j = 0; j < n; ++j)
+              expected[static_cast<size_t>(i * k + l)] =
+                  std::fma(y[static_cast<size_t>(i * n + j)], w[static_cast<size_t>(j * k + l)],
+                           expected[static_cast<size_t>(i * k + l)]);
+        }
+        ASSERT_EQ(grad, expected) << m << " " << n << " " << k;
+      }
+}
+
 }  // namespace
 }  // namespace ropd::kernels

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <omp.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "support/gradient_check.h"
 
@@ -32,7 +34,7 @@ Norm run(const std::vector<float>& x, const std::vector<float>& weight) {
 }
 
 TEST(RmsNorm, HasTheBitsOfTheNaiveTwinOverOddSizes) {
-  for (const size_t width : {1, 3, 15, 16, 17, 64, 129, 1024})
+  for (const size_t width : {1, 3, 12, 15, 16, 17, 20, 24, 64, 129, 1024})
     for (const size_t rows : {1, 2, 7}) {
       const auto x = random_values(rows * width, 1), weight = random_values(width, 2);
       const Norm norm = run(x, weight);
@@ -42,6 +44,25 @@ TEST(RmsNorm, HasTheBitsOfTheNaiveTwinOverOddSizes) {
           ASSERT_EQ(norm.y[t * width + i], x[t * width + i] * norm.inv_rms[t] * weight[i]);
       }
     }
+}
+
+// Rows that end where the memory ends: an access behind them, even a masked one that is not masked in
+// hardware, would stop the process.
+TEST(RmsNorm, TouchesNothingBehindItsRows) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* const memory = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  float* const end = static_cast<float*>(memory) + page / sizeof(float);
+  ASSERT_EQ(mprotect(end, page, PROT_NONE), 0);
+  for (size_t width = 1; width <= 40; ++width) {
+    const auto values = random_values(width, 6), weight = random_values(width, 7);
+    const std::span<float> x(end - width, width);
+    std::copy(values.begin(), values.end(), x.begin());
+    float inv_rms = 0;
+    rms_norm(x, {&inv_rms, 1}, x, weight, kEps);
+    for (size_t i = 0; i < width; ++i) ASSERT_EQ(x[i], values[i] * inv_rms * weight[i]) << width;
+  }
+  munmap(memory, 2 * page);
 }
 
 TEST(RmsNorm, GradientAgreesWithCentralDifferences) {
