@@ -58,6 +58,11 @@ struct ForwardScratch {
   // With few rows a stage of one block is too short for the processor to overlap its chains; with many rows
   // several blocks would only leave the cache.
   static constexpr int64_t kFewRows = 16, kMaxBlocks = 4;
+  // What tasks of up to max_rows rows need: the few rows of a small one take more blocks together.
+  static int64_t largest(int64_t max_rows, int64_t head_dim) {
+    return std::max(ForwardScratch(max_rows, head_dim).total,
+                    ForwardScratch(std::min(max_rows, kFewRows), head_dim).total);
+  }
   static constexpr int64_t blocks_at_once(int64_t rows) { return rows <= kFewRows ? kMaxBlocks : 1; }
 };
 
@@ -329,10 +334,7 @@ void run_tasks(const std::vector<ForwardTask>& tasks, int64_t max_rows, int64_t 
   const int64_t count = static_cast<int64_t>(tasks.size());
   const bool is_parallel = work >= kWorthThreads && count > 1 && !omp_in_parallel();
   const int threads = is_parallel ? omp_get_max_threads() : 1;
-  // A task of few rows may need more than one of many: it takes several blocks at once.
-  const int64_t few_rows = std::min(max_rows, ForwardScratch::kFewRows);
-  const int64_t scratch_size = round_up(
-      std::max(ForwardScratch(max_rows, head_dim).total, ForwardScratch(few_rows, head_dim).total), 16);
+  const int64_t scratch_size = round_up(ForwardScratch::largest(max_rows, head_dim), 16);
   Buffer scratch(static_cast<size_t>(scratch_size * threads));
   choose_instruction_set();
   const auto function = HWY_DYNAMIC_DISPATCH(attend_task);

@@ -25,6 +25,7 @@ TEST(Attention, EqualsTheNaiveTwinOverOddSizes) {
                                                                                 {{100, 7}, 3, 3, 17},
                                                                                 {{65, 0, 2}, 6, 2, 32},
                                                                                 {{130}, 70, 1, 8},
+                                                                                {{9, 8}, 4, 2, 8},
                                                                                 {{200}, 4, 2, 128}}) {
     const AttentionCase c(lengths, heads, kv_heads, width, 7);
     const auto result = run(c);
