@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "kernels/instruction_sets.h"
 #include "kernels/vocab_head.h"
 #include "kernels/vocab_rows.h"
 #include "support/naive_model.h"
@@ -223,6 +224,40 @@ TEST_P(EveryTrainableArchitecture, ThreadsThatTakeSequencesGiveTheBitsOfOneThrea
     EXPECT_EQ(one, with_threads(threads, kPlenty)) << threads;
     EXPECT_EQ(one, with_threads(threads, 0)) << threads;
   }
+}
+
+// Restores the choice of instruction set, which belongs to the process.
+class ChosenTarget {
+ public:
+  explicit ChosenTarget(int64_t target) { hwy::GetChosenTarget().Update(target); }
+  ~ChosenTarget() { hwy::GetChosenTarget().Update(hwy::SupportedTargets()); }
+};
+
+TEST_P(EveryTrainableArchitecture, EveryInstructionSetComputesTheSameUpToRounding) {
+  const auto parameters = random_parameters(tiny_config(GetParam().first, GetParam().second), 10);
+  const auto relative_difference = [](const std::vector<float>& a, const std::vector<float>& b) {
+    double difference = 0, norm = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+      difference += (a[i] - b[i]) * (a[i] - b[i]);
+      norm += a[i] * a[i];
+    }
+    return std::sqrt(difference / norm);
+  };
+  const auto results = [&] {
+    return std::pair{logits_of(parameters.weights(), pack(kSequences)),
+                     gradient_of(parameters, {many_sequences()}, kPlenty)};
+  };
+  const auto [logits, gradient] = results();
+  int tried = 0;
+  for (const int64_t target : {HWY_SCALAR, HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
+    if (target != HWY_SCALAR && (hwy::SupportedTargets() & target) == 0) continue;
+    const ChosenTarget chosen(target);
+    ++tried;
+    const auto [other_logits, other_gradient] = results();
+    EXPECT_LT(relative_difference(logits, other_logits), 1e-5) << hwy::TargetName(target);
+    EXPECT_LT(relative_difference(gradient, other_gradient), 1e-4) << hwy::TargetName(target);
+  }
+  EXPECT_GE(tried, 2);
 }
 
 TEST(TrainingPass, AFailureInOnePartReachesTheCallerAndNobodyWaitsForEver) {
