@@ -127,8 +127,10 @@ class Bench {
                          100 * row.tokens_per_second / row.limit));
   }
 
-  // Seconds of the best of three calls: machines are shared, and a limit was measured the same way.
-  static double best_seconds(const std::function<void()>& work, int times = 3) {
+  // Seconds of the best of several calls: machines are shared, and a limit was measured the same way.
+  int several() const { return is_tiny() ? 10 : 3; }
+  double best_seconds(const std::function<void()>& work) const { return best_seconds(work, several()); }
+  static double best_seconds(const std::function<void()>& work, int times) {
     double best = INFINITY;
     for (int i = 0; i < times; ++i) {
       const auto begin = std::chrono::steady_clock::now();
@@ -238,7 +240,7 @@ class Bench {
     model::TrainingPass pass(weights, precision, size_t{1500} << 20);
     const double seconds = best_seconds(
         [&] { (void)distill::accumulate_gradient(gradients, pass, weights, items, {}, precision); },
-        length > 1024 ? 1 : 3);
+        length > 1024 ? 1 : several());
     const std::string kind = precision == Precision::bf16 ? "train, bf16 products" : "train, f32";
     add(is_tiny() ? kind : fmt::format("{}, {} tokens", kind, length),
         static_cast<double>(is_tiny() ? 12800 : length - 1), seconds,
