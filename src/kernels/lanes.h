@@ -76,6 +76,24 @@ HWY_INLINE bool any_greater(const Lanes& a, const Lanes& b) {
   return any;
 }
 
+// The parts of exp(x) = significand * 2^n for x within its limits; `shifted` holds n in its lowest bits.
+struct ExpParts {
+  FloatVector significand, shifted;
+};
+HWY_INLINE ExpParts exp_parts(FloatVector x) {
+  using C = ExpConstants;
+  const auto constant = [](float value) HWY_ATTR { return hn::Set(FloatTag(), value); };
+  const auto shifted = hn::MulAdd(x, constant(C::kInverseLn2), constant(C::kRound));
+  const auto n = hn::Sub(shifted, constant(C::kRound));
+  auto r = hn::MulAdd(n, constant(-C::kLn2High), x);
+  r = hn::MulAdd(n, constant(-C::kLn2Low), r);
+  auto q = hn::MulAdd(constant(C::kQ4), r, constant(C::kQ3));
+  q = hn::MulAdd(q, r, constant(C::kQ2));
+  q = hn::MulAdd(q, r, constant(C::kQ1));
+  q = hn::MulAdd(q, r, constant(C::kQ0));
+  return {hn::Add(hn::MulAdd(q, hn::Mul(r, r), r), constant(1.0f)), shifted};
+}
+
 // kernels::exp on a vector: the same operations in the same order, so the same bits.
 HWY_INLINE FloatVector exp(FloatVector x) {
   using C = ExpConstants;
@@ -84,43 +102,26 @@ HWY_INLINE FloatVector exp(FloatVector x) {
   const auto constant = [tag](float value) HWY_ATTR { return hn::Set(tag, value); };
   x = hn::IfThenElse(hn::Lt(x, constant(C::kLowest)), constant(C::kLowest), x);
   x = hn::IfThenElse(hn::Gt(x, constant(C::kHighest)), constant(C::kHighest), x);
-  const auto shifted = hn::MulAdd(x, constant(C::kInverseLn2), constant(C::kRound));
-  const auto n = hn::Sub(shifted, constant(C::kRound));
-  auto r = hn::MulAdd(n, constant(-C::kLn2High), x);
-  r = hn::MulAdd(n, constant(-C::kLn2Low), r);
-  auto q = hn::MulAdd(constant(C::kQ4), r, constant(C::kQ3));
-  q = hn::MulAdd(q, r, constant(C::kQ2));
-  q = hn::MulAdd(q, r, constant(C::kQ1));
-  q = hn::MulAdd(q, r, constant(C::kQ0));
-  const auto significand = hn::Add(hn::MulAdd(q, hn::Mul(r, r), r), constant(1.0f));
+  const ExpParts parts = exp_parts(x);
   const auto exponent =
-      hn::Sub(hn::BitCast(signed_tag, shifted), hn::BitCast(signed_tag, constant(C::kRound)));
+      hn::Sub(hn::BitCast(signed_tag, parts.shifted), hn::BitCast(signed_tag, constant(C::kRound)));
   const auto half = hn::ShiftRight<1>(exponent);
   const auto bias = hn::Set(signed_tag, 127);
   const auto factor = hn::BitCast(tag, hn::ShiftLeft<23>(hn::Add(half, bias)));
   const auto other_factor = hn::BitCast(tag, hn::ShiftLeft<23>(hn::Add(hn::Sub(exponent, half), bias)));
-  return hn::Mul(hn::Mul(significand, factor), other_factor);
+  return hn::Mul(hn::Mul(parts.significand, factor), other_factor);
 }
+
 // The same bits for |x| <= kExpNormal, where neither limit is reached and the result is a normal number: the
 // power of two goes into the exponent field.
 inline constexpr float kExpNormal = 86.0f;
 HWY_INLINE FloatVector exp_normal(FloatVector x) {
-  using C = ExpConstants;
   const FloatTag tag;
   const hn::RebindToSigned<FloatTag> signed_tag;
-  const auto constant = [tag](float value) HWY_ATTR { return hn::Set(tag, value); };
-  const auto shifted = hn::MulAdd(x, constant(C::kInverseLn2), constant(C::kRound));
-  const auto n = hn::Sub(shifted, constant(C::kRound));
-  auto r = hn::MulAdd(n, constant(-C::kLn2High), x);
-  r = hn::MulAdd(n, constant(-C::kLn2Low), r);
-  auto q = hn::MulAdd(constant(C::kQ4), r, constant(C::kQ3));
-  q = hn::MulAdd(q, r, constant(C::kQ2));
-  q = hn::MulAdd(q, r, constant(C::kQ1));
-  q = hn::MulAdd(q, r, constant(C::kQ0));
-  const auto significand = hn::Add(hn::MulAdd(q, hn::Mul(r, r), r), constant(1.0f));
+  const ExpParts parts = exp_parts(x);
   // The bits of kRound that the shift leaves are zero.
-  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(signed_tag, shifted));
-  return hn::BitCast(tag, hn::Add(hn::BitCast(signed_tag, significand), exponent));
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(signed_tag, parts.shifted));
+  return hn::BitCast(tag, hn::Add(hn::BitCast(signed_tag, parts.significand), exponent));
 }
 HWY_INLINE bool all_within(const Lanes& x, float limit) {  // NaN is not
   const FloatTag tag;

@@ -116,10 +116,7 @@ struct PortableKernel {
   static void pack_a(float* to, const Product& p, int64_t row, int64_t rows, int64_t depth0, int64_t depth) {
     const float* from = p.a + row * p.a_row_stride + depth0 * p.a_column_stride;
     if (p.a_row_stride == 1) {
-      if (rows == kRows && kSquare == 8 && kRows < kSquare && row + kSquare <= p.m)
-        for (int64_t k = 0; k < depth; ++k)  // what a store writes too much, the next one overwrites
-          hn::StoreU(hn::LoadU(SquareTag(), from + k * p.a_column_stride), SquareTag(), to + k * kRows);
-      else if (rows == kRows)
+      if (rows == kRows)
         for (int64_t k = 0; k < depth; ++k)
           std::memcpy(to + k * kRows, from + k * p.a_column_stride, kRows * sizeof(float));
       else
