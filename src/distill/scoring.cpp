@@ -66,7 +66,7 @@ void for_ranges(const model::Weights& weights, size_t count, const ScoringConfig
   }
   const model::Weights packed = model::pack_weights(weights, config.precision);
   const auto ranges = pack_in_order(count, std::min(config.batch_tokens, model::kTokensPerTask), length);
-  workspace.provide_lanes(kernels::num_lanes());
+  workspace.provide_lanes(kernels::num_lanes(ranges.size()));
   std::mutex reporting;
   kernels::parallel_tasks(ranges.size(), [&](size_t i, size_t lane) {
     const uint64_t new_tokens = score_range(packed, ranges[i], *workspace.lanes[lane]);

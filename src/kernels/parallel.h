@@ -31,16 +31,20 @@ void parallel_chunks(int64_t count, int64_t chunk, int64_t work, const Body& bod
 
 // Calls body(task, lane) for the tasks [0, count), each on one thread; kernels inside stay on that thread.
 // Tasks are begun in order and taken as threads get done: cores are not equally fast on a shared machine.
-// `lane` < num_lanes() tells which thread's memory to use. The first exception is thrown again at the end.
-inline size_t num_lanes() { return omp_in_parallel() ? 1 : static_cast<size_t>(omp_get_max_threads()); }
+// `lane` < num_lanes(count) tells which thread's memory to use. The first exception is thrown again at the
+// end.
+inline size_t num_lanes(size_t count = SIZE_MAX) {
+  return omp_in_parallel() ? 1 : std::min(count, static_cast<size_t>(omp_get_max_threads()));
+}
 template <class Body>
 void parallel_tasks(size_t count, const Body& body) {
-  if (count == 1 || num_lanes() == 1) {
+  const size_t lanes = num_lanes(count);
+  if (lanes <= 1) {
     for (size_t task = 0; task < count; ++task) body(task, size_t{0});
     return;
   }
   std::exception_ptr failure;
-#pragma omp parallel for schedule(monotonic : dynamic, 1)
+#pragma omp parallel for schedule(monotonic : dynamic, 1) num_threads(static_cast <int>(lanes))
   for (size_t task = 0; task < count; ++task) {
     try {
       body(task, static_cast<size_t>(omp_get_thread_num()));

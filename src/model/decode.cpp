@@ -24,7 +24,7 @@ void Decoder::step(KvCache& cache, std::span<const DecodeRows> groups, const Log
                            ? std::max(std::clamp<size_t>(groups.size() / kGroupsPerThread, 1, threads),
                                       groups.size() / kGroupsPerShare)
                            : 1;
-  while (lanes_.size() < std::min(parts, threads)) lanes_.push_back(std::make_unique<Lane>());
+  while (lanes_.size() < kernels::num_lanes(parts)) lanes_.push_back(std::make_unique<Lane>());
 
   // Contiguous shares of about equal cost: rows, and the context their attention reads.
   std::vector<double> cost_before(groups.size() + 1, 0.0);

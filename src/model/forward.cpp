@@ -129,7 +129,7 @@ void TrainingPass::accumulate(Gradients& gradients, const PackedBatch& batch, st
                               const HeadStep& head) {
   check_batch(batch, weights_.config);
   const std::vector<int64_t> cuts = cut_evenly(batch, num_tasks(weights_.config, batch.num_tokens()));
-  const size_t parts = cuts.size() - 1, lanes = std::min(parts, kernels::num_lanes());
+  const size_t parts = cuts.size() - 1, lanes = kernels::num_lanes(parts);
   while (lanes_.size() < lanes) lanes_.push_back(std::make_unique<Lane>());
 
   // They change between calls; packed once, every part has them ready.

@@ -210,14 +210,28 @@ std::vector<std::vector<Token>> many_sequences() {
   return sequences;
 }
 
+std::vector<float> gradient_with_threads(int threads, const Parameters& parameters,
+                                         const std::vector<std::vector<Token>>& sequences, size_t budget) {
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(threads);
+  const auto gradient = gradient_of(parameters, {sequences}, budget);
+  omp_set_num_threads(before);
+  return gradient;
+}
+
+TEST(TrainingPass, TakesMoreThreadsThanSequences) {
+  const auto parameters = random_parameters(tiny_config(Architecture::qwen3), 11);
+  const auto all = many_sequences();
+  const std::vector<std::vector<Token>> three(3, all[17]);
+  ASSERT_GT(num_tasks(parameters.config(), 750), 1);
+  EXPECT_EQ(gradient_with_threads(1, parameters, three, kPlenty),
+            gradient_with_threads(16, parameters, three, kPlenty));
+}
+
 TEST_P(EveryTrainableArchitecture, ThreadsThatTakeSequencesGiveTheBitsOfOneThread) {
   const auto parameters = random_parameters(tiny_config(GetParam().first, GetParam().second), 8);
   const auto with_threads = [&](int threads, size_t budget) {
-    const int before = omp_get_max_threads();
-    omp_set_num_threads(threads);
-    const auto gradient = gradient_of(parameters, {many_sequences()}, budget);
-    omp_set_num_threads(before);
-    return gradient;
+    return gradient_with_threads(threads, parameters, many_sequences(), budget);
   };
   const auto one = with_threads(1, kPlenty);
   for (const int threads : {2, 3, 7}) {
