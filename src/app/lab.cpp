@@ -26,7 +26,13 @@ Path shipped_models() {
 
 void run(lab::LabOptions options, bool makes_models) {
   install_stop_handlers();
-  if (options.models.empty() && !makes_models) options.models = shipped_models();
+  if (options.models.empty() && !makes_models) {
+    options.models = shipped_models();
+    if (options.models.empty())
+      log_info(
+          "no lab/models in the source tree of this program; teacher and student are made first, which "
+          "takes minutes (--models DIR takes others)");
+  }
   const auto begin = std::chrono::steady_clock::now();
   lab::LabResults results;
   std::vector<lab::NamedRun> runs;

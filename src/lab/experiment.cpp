@@ -122,6 +122,8 @@ class Lab {
     for (const auto& model : wanted) {
       if (std::filesystem::exists(models_ / model.name)) continue;
       const Path work = options_.output / "sft" / model.name;
+      log_info("--- making the ", model.name, ": supervised fine-tuning, ", model.recipe.steps, " steps (",
+               work.string(), ")");
       if (model.make(work, model.recipe) != train::RunOutcome::done) return false;
       std::filesystem::create_directories(models_);
       std::filesystem::rename(work / "sft" / "model", models_ / model.name);
