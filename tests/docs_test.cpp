@@ -1,7 +1,7 @@
-// Under sanitizers gcc 12 takes the insides of std::regex for uninitialized.
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 // Documents that are compared with reality: the tree in README.md with src/, docs/config.md with the field
 // lists.
+// Under sanitizers gcc 12 takes the insides of std::regex for uninitialized.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <gtest/gtest.h>
 
 #include <filesystem>

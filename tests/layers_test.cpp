@@ -1,7 +1,7 @@
-// Under sanitizers gcc 12 takes the insides of std::regex for uninitialized.
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 // The architecture as a checked fact: the module list of CMakeLists.txt against every #include and every file
 // of src/.
+// Under sanitizers gcc 12 takes the insides of std::regex for uninitialized.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <gtest/gtest.h>
 
 #include <filesystem>
