@@ -1,7 +1,7 @@
 #include "train/open_iteration.h"
 
+#include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "base/error.h"
 #include "io/jsonl.h"
@@ -66,9 +66,12 @@ OpenIteration load_open_iteration(const Path& folder) {
   const io::SafetensorsFile file(folder / kSupervision);
   Columns columns;
   for (const auto& [name, values] : columns.named()) {
-    const auto& bytes = file.tensor(name).bytes;
-    values->resize(bytes.size() / sizeof(float));
-    std::memcpy(values->data(), bytes.data(), bytes.size());
+    const io::StoredTensor& tensor = file.tensor(name);
+    if (tensor.dtype != DType::f32)
+      fail((folder / kSupervision).string(), ": ", name, " is ", dtype_name(tensor.dtype),
+           ", expected F32 (damaged?)");
+    values->resize(tensor.bytes.size() / sizeof(float));
+    std::ranges::copy(tensor.bytes, std::as_writable_bytes(std::span(*values)).begin());
   }
   for (const float source : columns.source) open.source.push_back(static_cast<uint32_t>(source));
   size_t at = 0, position = 0;

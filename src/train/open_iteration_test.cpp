@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
+#include "base/error.h"
+#include "io/safetensors.h"
 #include "support/test_data.h"
 
 namespace ropd::train {
@@ -94,6 +97,21 @@ TEST(OpenIteration, FilesThatDoNotBelongTogetherAreRefused) {
   std::filesystem::copy_file(other.path() / "open_rollouts.jsonl", folder.path() / "open_rollouts.jsonl",
                              std::filesystem::copy_options::overwrite_existing);
   EXPECT_ANY_THROW((void)load_open_iteration(folder.path()));
+}
+
+// Three halves are six bytes: one float and a half.
+TEST(OpenIteration, ValuesOfAnotherTypeAreRefused) {
+  const test::TemporaryDirectory folder;
+  save_open_iteration(folder.path(), example());
+  const Path path = folder.path() / "open_supervision.safetensors";
+  const io::SafetensorsFile file(path);
+  std::vector<io::StoredTensor> tensors = file.tensors();
+  const std::array<uint16_t, 3> halves = {1, 2, 3};
+  tensors[0].dtype = DType::f16;
+  tensors[0].shape = {3};
+  tensors[0].bytes = std::as_bytes(std::span(halves));
+  io::write_safetensors(path, tensors);
+  EXPECT_THROW((void)load_open_iteration(folder.path()), Error);
 }
 
 }  // namespace
