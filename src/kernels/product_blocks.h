@@ -55,6 +55,7 @@ inline constexpr int64_t kCacheLine = 16;      // floats
 inline constexpr int64_t kPackedBlocks = 144;  // of A, packed at a time: 32 MB
 inline constexpr int64_t kTasksPerThread = 8;  // enough for an even end
 inline constexpr int64_t kMinTaskPanels = 4;   // fewer would read A too often
+inline constexpr int64_t kStreamRows = 12;     // up to so many, B comes from memory: in one long run each
 
 // C tile of `rows` rows and up to `panels` panels at (row, panel); the last panel may be partly outside of C.
 template <class Kernel, class BElement>
@@ -230,8 +231,12 @@ void pack_all(BElement* to, const Product& p) {
 struct TaskGrid {
   int64_t row_blocks, panels;  // of C
   int64_t row_blocks_per_task, panels_per_task;
-  static TaskGrid of(int64_t row_blocks, int64_t panels, int threads) {
+  static TaskGrid of(const Product& p, int64_t row_blocks, int64_t panels, int threads) {
     TaskGrid grid{row_blocks, panels, row_blocks, std::min(panels, kPanelBlock)};
+    if (p.panels && p.m <= kStreamRows) {
+      grid.panels_per_task = (panels + threads - 1) / threads;
+      return grid;
+    }
     if (threads == 1) return grid;
     const int64_t wanted = kTasksPerThread * threads;
     grid.panels_per_task =
@@ -269,7 +274,7 @@ void product_threads(const Product& p) {
       blocks = a.count() * depth_blocks;
       a.packed = block_scratch<typename Kernel::AElement>(static_cast<size_t>(blocks * a.kBlockSize));
     }
-    const TaskGrid grid = TaskGrid::of(a.count(), panels, threads);
+    const TaskGrid grid = TaskGrid::of(p, a.count(), panels, threads);
     const int64_t tasks = grid.row_tasks() * grid.panel_tasks();
     const auto run = [&](int64_t task) {
       const int64_t block = task / grid.panel_tasks() * grid.row_blocks_per_task,
