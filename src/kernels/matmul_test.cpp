@@ -133,6 +133,25 @@ TEST(MatmulGradX, EqualsItsNaiveLoopAndAdds) {
     }
 }
 
+TEST(MatmulGradX, PackedTransposedWeightsGiveTheSameBits) {
+  for (const auto& [m, n, k] : kShapes)
+    for (const auto precision : {Precision::f32, Precision::bf16}) {
+      const auto grad_y = numbers(m * n, 17), w = numbers(n * k, 18), begin = numbers(m * k, 19);
+      const auto packed = PackedWeight::pack_transposed(view(w, n, k), precision);
+      for (const auto update : {Update::add, Update::replace}) {
+        auto got = begin, want = begin;
+        matmul(got, grad_y, packed, update);
+        matmul_grad_x(want, grad_y, view(w, n, k), precision, update);
+        ASSERT_EQ(got, want) << m << " " << n << " " << k;
+      }
+      // Replacing is adding to nothing.
+      std::vector<float> replaced = begin, added(begin.size(), 0.0f);
+      matmul_grad_x(replaced, grad_y, view(w, n, k), precision, Update::replace);
+      matmul_grad_x(added, grad_y, view(w, n, k), precision);
+      ASSERT_EQ(replaced, added);
+    }
+}
+
 TEST(MatmulGradWeight, EqualsItsNaiveLoopAndAdds) {
   for (const auto precision : {Precision::f32, Precision::bf16})
     for (const auto& [m, n, k] : kShapes) {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/instruction_sets.h"
 #include "kernels/matmul.h"
+#include "support/chosen_target.h"
 
 namespace ropd::kernels {
 namespace {
@@ -31,13 +31,6 @@ TEST(PortableProduct, PanelsAreTwoVectorsWide) {
   EXPECT_EQ(layout.depth_unit, 1);
 }
 
-// Restores the choice of instruction set, which belongs to the process.
-class ChosenTarget {
- public:
-  explicit ChosenTarget(int64_t target) { hwy::GetChosenTarget().Update(target); }
-  ~ChosenTarget() { hwy::GetChosenTarget().Update(hwy::SupportedTargets()); }
-};
-
 std::vector<float> numbers(int64_t count, int64_t seed) {
   std::vector<float> values(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i)
@@ -51,7 +44,7 @@ TEST(PortableProduct, EveryInstructionSetMultipliesAndIgnoresTheBatch) {
   int tried = 0;
   for (const int64_t target : {HWY_SCALAR, HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
     if (target != HWY_SCALAR && (hwy::SupportedTargets() & target) == 0) continue;
-    const ChosenTarget chosen(target);
+    const test::ChosenTarget chosen(target);
     ++tried;
     for (const int64_t m : {1, 2, 7, 13, 150})
       for (const auto& [n, k] : {std::pair<int64_t, int64_t>{37, 19}, {64, 401}}) {

@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "kernels/instruction_sets.h"
 #include "kernels/vocab_head.h"
 #include "kernels/vocab_rows.h"
+#include "support/chosen_target.h"
 #include "support/naive_model.h"
 #include "support/test_data.h"
 
@@ -240,13 +240,6 @@ TEST_P(EveryTrainableArchitecture, ThreadsThatTakeSequencesGiveTheBitsOfOneThrea
   }
 }
 
-// Restores the choice of instruction set, which belongs to the process.
-class ChosenTarget {
- public:
-  explicit ChosenTarget(int64_t target) { hwy::GetChosenTarget().Update(target); }
-  ~ChosenTarget() { hwy::GetChosenTarget().Update(hwy::SupportedTargets()); }
-};
-
 TEST_P(EveryTrainableArchitecture, EveryInstructionSetComputesTheSameUpToRounding) {
   const auto parameters = random_parameters(tiny_config(GetParam().first, GetParam().second), 10);
   const auto relative_difference = [](const std::vector<float>& a, const std::vector<float>& b) {
@@ -265,7 +258,7 @@ TEST_P(EveryTrainableArchitecture, EveryInstructionSetComputesTheSameUpToRoundin
   int tried = 0;
   for (const int64_t target : {HWY_SCALAR, HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
     if (target != HWY_SCALAR && (hwy::SupportedTargets() & target) == 0) continue;
-    const ChosenTarget chosen(target);
+    const test::ChosenTarget chosen(target);
     ++tried;
     const auto [other_logits, other_gradient] = results();
     EXPECT_LT(relative_difference(logits, other_logits), 1e-5) << hwy::TargetName(target);
