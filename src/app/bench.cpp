@@ -1,4 +1,5 @@
-// ropd bench: how fast each kind of work is on this machine, next to the limit measured in the same run.
+// ropd bench: how fast each kind of work is on this machine, next to the limit measured in the same run and
+// to what the machine sustained right beside the work.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -54,11 +55,14 @@ ModelConfig shape_named(const std::string& name) {
   return c;
 }
 
+enum class Bound { compute, memory };
+
 struct Row {
   std::string work;
   double tokens_per_second = 0;
   double limit = 0;  // tokens a second
   std::string bound;
+  double of_sustained = 0;  // share of the operations (or bytes) that a large product (or reading) got done
   uint64_t peak_memory = 0;
 };
 
@@ -76,7 +80,7 @@ class Bench {
   }
 
   std::vector<Row> run() {
-    limits_ = kernels::measure_limits(0.5);
+    limits_ = kernels::measure_limits(probe_, 0.5);
     log_info(fmt::format(
         "limits: {:.0f} GFLOP/s f32 in registers, {:.0f} in a large product, {:.1f} GB/s reading memory",
         limits_.f32_flops / 1e9, limits_.product_flops / 1e9, limits_.read_bytes / 1e9));
@@ -96,18 +100,13 @@ class Bench {
 
   const kernels::MachineLimits& limits() const { return limits_; }
 
-  // Share of the speed at which a large product would do the same operations; of the limit where memory is.
-  double to_product(const Row& row) const {
-    const double share = row.tokens_per_second / row.limit;
-    return row.bound == "compute" ? share * limits_.f32_flops / limits_.product_flops : share;
-  }
-
  private:
   const std::string name_;
   const ModelConfig config_;
   const bool is_long_;
   const std::vector<std::string> works_;
   double block_parameters_ = 0, head_parameters_ = 0;
+  kernels::MachineProbe probe_;
   kernels::MachineLimits limits_;
   std::vector<Row> rows_;
 
@@ -119,25 +118,38 @@ class Bench {
     return precision == Precision::bf16 ? limits_.bf16_flops : limits_.f32_flops;
   }
 
-  void add(const std::string& work, double tokens, double seconds, double limit, const char* bound) {
-    rows_.push_back({work, tokens / seconds, limit, bound, train::peak_memory_bytes()});
-    const Row& row = rows_.back();
-    log_info(fmt::format("{:<34} {:>10} tok/s  limit {:>10} ({})  {:>5.1f}%", row.work,
-                         format_count(row.tokens_per_second), format_count(row.limit), row.bound,
-                         100 * row.tokens_per_second / row.limit));
+  int several() const { return is_tiny() ? 10 : 3; }
+
+  // What the machine does just now of what bounds the work.
+  double sustained(Bound bound, Precision precision) {
+    constexpr double kSeconds = 0.3;
+    return (bound == Bound::memory ? probe_.reading(kSeconds) : probe_.product(kSeconds, precision))
+        .sustained;
   }
 
-  // Seconds of the best of several calls: machines are shared, and a limit was measured the same way.
-  int several() const { return is_tiny() ? 10 : 3; }
-  double best_seconds(const std::function<void()>& work) const { return best_seconds(work, several()); }
-  static double best_seconds(const std::function<void()>& work, int times) {
-    double best = INFINITY;
+  // The speed is the best of several calls, as the limit was measured. Each call is also compared with what
+  // the machine sustains right before and after it; of these shares the median counts.
+  void measure(const std::string& name, double tokens, double limit, Bound bound, Precision precision,
+               int times, const std::function<void()>& work) {
+    const double top = bound == Bound::memory ? limits_.read_bytes : flops(precision);
+    double best = INFINITY, before = sustained(bound, precision);
+    std::vector<double> shares;
     for (int i = 0; i < times; ++i) {
       const auto begin = std::chrono::steady_clock::now();
       work();
-      best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      const double after = sustained(bound, precision);
+      best = std::min(best, seconds);
+      shares.push_back(tokens / seconds / limit * top / ((before + after) / 2));
+      before = after;
     }
-    return best;
+    std::sort(shares.begin(), shares.end());
+    rows_.push_back({name, tokens / best, limit, bound == Bound::memory ? "memory" : "compute",
+                     shares[shares.size() / 2], train::peak_memory_bytes()});
+    const Row& row = rows_.back();
+    log_info(fmt::format("{:<34} {:>10} tok/s  limit {:>10} ({})  {:>5.1f}%, {:.1f}% of sustained", row.work,
+                         format_count(row.tokens_per_second), format_count(row.limit), row.bound,
+                         100 * row.tokens_per_second / row.limit, 100 * row.of_sustained));
   }
 
   // Steps of `sequences` single tokens behind a context; prompts are not prefilled, their pages just count as
@@ -172,16 +184,16 @@ class Bench {
     const auto step = [&] { decoder.step(cache, rows, [](size_t, std::span<float>) {}); };
     step();
     const int steps = is_tiny() ? 50 : 4;
-    const double seconds = best_seconds([&] {
-      for (int i = 0; i < steps; ++i) step();
-    });
     const double cache_bytes = static_cast<double>(model::KvCache::page_bytes(config_, precision, kPage)) /
                                kPage * static_cast<double>(context);
     const double memory = limits_.read_bytes / (weight_bytes / static_cast<double>(count) + cache_bytes);
     const double compute = flops(precision) / token_flops;
-    add(fmt::format("decode, {} sequences, context {}", count, context), static_cast<double>(count * steps),
-        seconds, is_tiny() ? compute : std::min(memory, compute),
-        !is_tiny() && memory < compute ? "memory" : "compute");
+    const bool is_memory_bound = !is_tiny() && memory < compute;
+    measure(fmt::format("decode, {} sequences, context {}", count, context),
+            static_cast<double>(count * steps), is_memory_bound ? memory : compute,
+            is_memory_bound ? Bound::memory : Bound::compute, precision, several(), [&] {
+              for (int i = 0; i < steps; ++i) step();
+            });
   }
 
   void prefill(model::Decoder& decoder, Precision precision) {
@@ -191,8 +203,8 @@ class Bench {
     for (int64_t i = 0; i < kTokens / kPage; ++i) pages.push_back(cache.allocate());
     const std::vector<Token> tokens(kTokens, 7);
     const std::vector<model::DecodeRows> rows = {{tokens, 0, pages.data(), true}};
-    const double seconds = best_seconds([&] { decoder.step(cache, rows, [](size_t, std::span<float>) {}); });
-    add("prefill 512, bf16", kTokens, seconds, flops(precision) / (2 * block_parameters_), "compute");
+    measure("prefill 512, bf16", kTokens, flops(precision) / (2 * block_parameters_), Bound::compute,
+            precision, several(), [&] { decoder.step(cache, rows, [](size_t, std::span<float>) {}); });
   }
 
   std::vector<Rollout> rollouts(size_t count, size_t length) const {
@@ -211,11 +223,11 @@ class Bench {
     const auto batch = is_tiny() ? rollouts(480, 100) : rollouts(1, 512);
     const double tokens = is_tiny() ? 48000 : 512;
     model::Workspace workspace;
-    const double seconds = best_seconds([&] {
-      (void)distill::score_student(weights, batch, {.top_k = 16, .precision = precision}, workspace);
-    });
-    add(precision == Precision::bf16 ? "score, top 16, bf16" : "score, top 16, f32", tokens, seconds,
-        flops(precision) / (2 * (block_parameters_ + head_parameters_)), "compute");
+    measure(precision == Precision::bf16 ? "score, top 16, bf16" : "score, top 16, f32", tokens,
+            flops(precision) / (2 * (block_parameters_ + head_parameters_)), Bound::compute, precision,
+            several(), [&] {
+              (void)distill::score_student(weights, batch, {.top_k = 16, .precision = precision}, workspace);
+            });
   }
 
   // One response of `length` tokens, prompt included; many short ones on the tiny shape.
@@ -238,13 +250,12 @@ class Bench {
     std::vector<distill::TrainingItem> items;
     for (size_t i = 0; i < batch.size(); ++i) items.push_back({&batch[i], &supervision[i], 1e-3f});
     model::TrainingPass pass(weights, precision, size_t{1500} << 20);
-    const double seconds = best_seconds(
-        [&] { (void)distill::accumulate_gradient(gradients, pass, weights, items, {}, precision); },
-        length > 1024 ? 1 : several());
     const std::string kind = precision == Precision::bf16 ? "train, bf16 products" : "train, f32";
-    add(is_tiny() ? kind : fmt::format("{}, {} tokens", kind, length),
-        static_cast<double>(is_tiny() ? 12800 : length - 1), seconds,
-        flops(precision) / (6 * (block_parameters_ + head_parameters_)), "compute");
+    measure(is_tiny() ? kind : fmt::format("{}, {} tokens", kind, length),
+            static_cast<double>(is_tiny() ? 12800 : length - 1),
+            flops(precision) / (6 * (block_parameters_ + head_parameters_)), Bound::compute, precision,
+            length > 1024 ? 1 : several(),
+            [&] { (void)distill::accumulate_gradient(gradients, pass, weights, items, {}, precision); });
   }
 
   // Sixteen candidates with coefficients of both signs at every position.
@@ -273,7 +284,7 @@ void print(const Bench& bench, const std::string& shape, const std::vector<Row>&
                       {"limit", row.limit},
                       {"bound", row.bound},
                       {"ratio", row.tokens_per_second / row.limit},
-                      {"ratio_to_product", bench.to_product(row)},
+                      {"ratio_of_sustained", row.of_sustained},
                       {"peak_memory_bytes", row.peak_memory}});
     std::printf("%s\n", Json{{"shape", shape},
                              {"f32_flops", bench.limits().f32_flops},
@@ -286,17 +297,18 @@ void print(const Bench& bench, const std::string& shape, const std::vector<Row>&
     return;
   }
   std::printf(
-      "%s   f32 %.0f GFLOP/s, bf16 %.0f GFLOP/s, large f32 product %.0f GFLOP/s, memory %.1f GB/s (measured "
-      "in "
-      "this run)\n\n",
+      "%s   f32 %.0f GFLOP/s, bf16 %.0f GFLOP/s, large f32 product %.0f GFLOP/s, memory %.1f GB/s: the best\n"
+      "of this run. Sustained: share of what a large product (or reading memory) did on average right "
+      "before\n"
+      "and after the work, median.\n\n",
       shape.c_str(), bench.limits().f32_flops / 1e9, bench.limits().bf16_flops / 1e9,
       bench.limits().product_flops / 1e9, bench.limits().read_bytes / 1e9);
   std::printf("%-36s %12s %12s  %-8s %7s %11s %12s\n", "work", "tok/s", "limit", "bound by", "ratio",
-              "of product", "peak memory");
+              "sustained", "peak memory");
   for (const Row& row : rows)
     std::printf("%-36s %12.1f %12.1f  %-8s %6.1f%% %10.1f%% %12s\n", row.work.c_str(), row.tokens_per_second,
-                row.limit, row.bound.c_str(), 100 * row.tokens_per_second / row.limit,
-                100 * bench.to_product(row), format_bytes(static_cast<double>(row.peak_memory)).c_str());
+                row.limit, row.bound.c_str(), 100 * row.tokens_per_second / row.limit, 100 * row.of_sustained,
+                format_bytes(static_cast<double>(row.peak_memory)).c_str());
 }
 
 }  // namespace

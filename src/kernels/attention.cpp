@@ -39,21 +39,21 @@ struct ForwardTask {
   const void* next = nullptr;  // the first block of the task that follows, to be fetched; may be nullptr
 };
 
-// Offsets into a thread's scratch, in floats. M rows = tokens of a chunk x heads of a kv head; S blocks are
-// taken through each stage together.
+// Offsets into a thread's scratch, in floats. M rows = tokens of a chunk x heads of a kv head; W =
+// row_distance(E); S blocks are taken through each stage together.
 struct ForwardScratch {
   int64_t q, scores, factors, outputs, sums, maxima, keys, values, total;
   ForwardScratch(int64_t rows, int64_t head_dim) {
-    const int64_t padded = round_up(head_dim, 16), blocks = blocks_at_once(rows);
-    q = 0;                                            // [M, E]
-    scores = q + round_up(rows * head_dim, 16);       // [S, M, 32]
+    const int64_t distance = row_distance(head_dim), blocks = blocks_at_once(rows);
+    q = 0;                                            // [M, W]
+    scores = q + rows * distance;                     // [S, M, 32]
     factors = scores + blocks * rows * kKeyBlock;     // [S, M]
-    outputs = factors + round_up(blocks * rows, 16);  // [M, padded E]
-    sums = outputs + rows * padded;                   // [M, 16]
+    outputs = factors + round_up(blocks * rows, 16);  // [M, W]
+    sums = outputs + rows * distance;                 // [M, 16]
     maxima = sums + rows * 16;                        // [M]
     keys = maxima + round_up(rows, 16);               // [E, 32], widened from a page
-    values = keys + head_dim * kKeyBlock;             // [32, padded E], widened from a page
-    total = values + kKeyBlock * padded;
+    values = keys + head_dim * kKeyBlock;             // [32, W], widened from a page
+    total = values + kKeyBlock * distance;
   }
   // With few rows a stage of one block is too short for the processor to overlap its chains; with many rows
   // several blocks would only leave the cache.
@@ -123,12 +123,12 @@ template <bool kAllVisible>
 template <class Element>
 void stage_block(float* keys, float* values, const Element* block_keys, const Element* block_values,
                  int64_t head_dim) {
-  const int64_t padded = round_up(head_dim, kLanes);
+  const int64_t padded = round_up(head_dim, kWidth), distance = row_distance(head_dim);
   for (int64_t i = 0; i < head_dim * kKeyBlock; i += kWidth)
     hn::StoreU(load_widened(block_keys + i), FloatTag(), keys + i);
   for (int64_t j = 0; j < kKeyBlock; ++j) {
     const Element* from = block_values + j * head_dim;
-    float* to = values + j * padded;
+    float* to = values + j * distance;
     int64_t e = 0;
     for (; e + kWidth <= head_dim; e += kWidth) hn::StoreU(load_widened(from + e), FloatTag(), to + e);
     for (; e < head_dim; ++e) {
@@ -151,7 +151,7 @@ class Attend {
         at_(task.num_tokens * task.group, task.head_dim),
         scratch_(scratch),
         width_(task.head_dim),
-        padded_(round_up(task.head_dim, kLanes)),
+        distance_(row_distance(task.head_dim)),
         rows_(task.num_tokens * task.group),
         last_position_(task.first_position + task.num_tokens - 1),
         // Widening a bf16 block pays when many rows use it.
@@ -159,7 +159,10 @@ class Attend {
         // A decoding step is bound by memory, and blocks of scattered pages are too short for the processor
         // to guess what comes next.
         is_read_once_(!is_staged_ && rows_ <= ForwardScratch::kFewRows),
-        columns_(is_staged_ ? padded_ : task.cache.value_stride) {}
+        columns_(round_up(task.head_dim, kWidth)),
+        block_bytes_(kKeyBlock * (task.head_dim + task.cache.value_stride) *
+                     static_cast<int64_t>(sizeof(Element))),
+        is_far_(last_position_ / kKeyBlock * block_bytes_ > kWorthFetching) {}
 
   void run() {
     load_queries();
@@ -187,17 +190,21 @@ class Attend {
   const ForwardTask& task_;
   const ForwardScratch at_;
   float* const scratch_;
-  const int64_t width_, padded_, rows_, last_position_;
+  const int64_t width_, distance_, rows_, last_position_;
   const bool is_staged_, is_read_once_;
   const int64_t columns_;  // of V and of the outputs
+  const int64_t block_bytes_;
+  const bool is_far_;
+  BlockFetch fetch_{nullptr, 0, 1};
   const float* q_ = nullptr;
+  int64_t q_distance_ = 0;
   int64_t page_ = 0, page_position_ = 0;  // of the next block
 
   float* scores(int64_t block, int64_t row) {
     return scratch_ + at_.scores + (block * rows_ + row) * kKeyBlock;
   }
   float& factor(int64_t block, int64_t row) { return scratch_[at_.factors + block * rows_ + row]; }
-  float* outputs(int64_t row) { return scratch_ + at_.outputs + row * padded_; }
+  float* outputs(int64_t row) { return scratch_ + at_.outputs + row * distance_; }
   // Of the first token that sees a block; the rows before it have nothing to do there.
   int64_t first_row(int64_t begin) const {
     return std::max<int64_t>(0, begin - task_.first_position) * task_.group;
@@ -219,28 +226,35 @@ class Attend {
 
   void load_queries() {
     q_ = task_.q;
+    q_distance_ = width_;
     if (task_.num_tokens == 1) return;
-    const int64_t size = task_.group * width_;
-    for (int64_t t = 0; t < task_.num_tokens; ++t) {
-      const float* from = task_.q + t * task_.out_stride;
-      float* to = scratch_ + at_.q + t * size;
-      for_lanes(size, [=](int64_t i, int64_t n) { store(load(from + i, n), to + i, n); });
-    }
     q_ = scratch_ + at_.q;
+    q_distance_ = distance_;
+    float* to = scratch_ + at_.q;
+    for (int64_t t = 0; t < task_.num_tokens; ++t)
+      for (int64_t h = 0; h < task_.group; ++h, to += distance_) {
+        const float* const from = task_.q + t * task_.out_stride + h * width_;
+        for_lanes(width_, [=](int64_t i, int64_t n) { store(load(from + i, n), to + i, n); });
+      }
   }
 
   void find_scores(int64_t block, int64_t begin, const Element* keys, const Element* next) {
     const int64_t first = first_row(begin), live = rows_ - first;
-    const StridedRows query_rows{q_ + first * width_, width_, 1};
+    const StridedRows query_rows{q_ + first * q_distance_, q_distance_, 1};
     float* const to = scores(block, first);
-    if (is_staged_) {
-      stage_block(scratch_ + at_.keys, scratch_ + at_.values, keys, keys + width_ * kKeyBlock, width_);
-      product(to, kKeyBlock, query_rows, scratch_ + at_.keys, kKeyBlock, live, kKeyBlock, width_, false);
-    } else if (is_read_once_) {
+    if (is_read_once_) {
       product(to, kKeyBlock, query_rows, keys, kKeyBlock, live, kKeyBlock, width_, false,
               FetchAhead{next ? next - keys : 0});
+      return;
+    }
+    fetch_ = BlockFetch(is_far_ ? next : nullptr, block_bytes_,
+                        num_tiles(live, kKeyBlock) + num_tiles(live, columns_));
+    if (is_staged_) {
+      stage_block(scratch_ + at_.keys, scratch_ + at_.values, keys, keys + width_ * kKeyBlock, width_);
+      product(to, kKeyBlock, query_rows, scratch_ + at_.keys, kKeyBlock, live, kKeyBlock, width_, false,
+              FetchNext{&fetch_});
     } else {
-      product(to, kKeyBlock, query_rows, keys, kKeyBlock, live, kKeyBlock, width_, false);
+      product(to, kKeyBlock, query_rows, keys, kKeyBlock, live, kKeyBlock, width_, false, FetchNext{&fetch_});
     }
   }
 
@@ -268,13 +282,15 @@ class Attend {
                      FloatTag(), outputs(m) + e);
     const StridedRows weights{scores(block, first), kKeyBlock, 1};
     const bool add = begin > 0;
-    if (is_staged_)
-      product(outputs(first), padded_, weights, scratch_ + at_.values, padded_, live, columns_, depth, add);
-    else if (is_read_once_)
-      product(outputs(first), padded_, weights, values, task_.cache.value_stride, live, columns_, depth, add,
-              FetchAhead{next ? next - keys : 0});
+    if (is_read_once_)
+      product(outputs(first), distance_, weights, values, task_.cache.value_stride, live, columns_, depth,
+              add, FetchAhead{next ? next - keys : 0});
+    else if (is_staged_)
+      product(outputs(first), distance_, weights, scratch_ + at_.values, distance_, live, columns_, depth,
+              add, FetchNext{&fetch_});
     else
-      product(outputs(first), padded_, weights, values, task_.cache.value_stride, live, columns_, depth, add);
+      product(outputs(first), distance_, weights, values, task_.cache.value_stride, live, columns_, depth,
+              add, FetchNext{&fetch_});
   }
 
   void store_results() {
@@ -301,8 +317,6 @@ void attend_task(const ForwardTask& task, float* scratch) {
     Attend<float>(task, scratch).run();
 }
 
-int64_t vector_width() { return kWidth; }
-
 }  // namespace ropd::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -315,7 +329,6 @@ HWY_AFTER_NAMESPACE();
 namespace ropd::kernels {
 
 HWY_EXPORT(attend_task);
-HWY_EXPORT(vector_width);
 
 void transpose_keys(float* to, const float* from, int64_t from_stride, int64_t keys, int64_t head_dim) {
   if (keys < kKeyBlock) std::fill_n(to, head_dim * kKeyBlock, 0.0f);
@@ -351,8 +364,7 @@ void attention(std::span<float> out, std::span<float> log_sum_exp, std::span<con
                const AttentionShape& shape) {
   const int64_t heads = shape.num_heads, kv_heads = shape.num_kv_heads, width = shape.head_dim;
   const int64_t group = heads / kv_heads, tokens_at_once = chunk_tokens(shape);
-  choose_instruction_set();
-  const int64_t padded = round_up(width, HWY_DYNAMIC_DISPATCH(vector_width)());
+  const int64_t distance = row_distance(width);
   const int64_t sequences = static_cast<int64_t>(sequence_begins.size()) - 1;
   assert(heads == group * kv_heads && q.size() == out.size());
   assert(log_sum_exp.empty() ||
@@ -373,7 +385,7 @@ void attention(std::span<float> out, std::span<float> log_sum_exp, std::span<con
     work += length * (length + 32) * heads * width;
     for (int64_t b = 0; b * kKeyBlock < length; ++b) blocks.push_back({s, b, num_pages++});
   }
-  const int64_t page_stride = kKeyBlock * (width + padded), head_stride = num_pages * page_stride;
+  const int64_t page_stride = kKeyBlock * (width + distance), head_stride = num_pages * page_stride;
   Buffer pages(static_cast<size_t>(kv_heads * head_stride));
   const int64_t kv_stride = kv_heads * width;
   parallel_chunks(kv_heads * num_pages, 4, work, [&](int64_t unit_begin, int64_t unit_end) {
@@ -388,8 +400,8 @@ void attention(std::span<float> out, std::span<float> log_sum_exp, std::span<con
       transpose_keys(to, k.data() + from, kv_stride, keys, width);
       float* const values = to + kKeyBlock * width;
       for (int64_t j = 0; j < keys; ++j) {  // the values of keys that do not exist are not read
-        std::copy_n(v.data() + from + j * kv_stride, width, values + j * padded);
-        std::fill_n(values + j * padded + width, padded - width, 0.0f);
+        std::copy_n(v.data() + from + j * kv_stride, width, values + j * distance);
+        std::fill_n(values + j * distance + width, distance - width, 0.0f);
       }
     }
   });
@@ -417,7 +429,7 @@ void attention(std::span<float> out, std::span<float> log_sum_exp, std::span<con
                       DType::f32,
                       page_stride,
                       kKeyBlock,
-                      padded};
+                      distance};
         tasks.push_back(task);
       }
     first_page += (length + kKeyBlock - 1) / kKeyBlock;

@@ -33,26 +33,29 @@ struct GradTask {
   float scale = 1;
 };
 
-// Offsets into a thread's scratch, in floats. M rows = tokens of a chunk x heads of a kv head; L = padded
-// length; W = E padded for the widest vectors (rows lie closer where vectors are shorter).
+// Offsets into a thread's scratch, in floats. M rows = tokens of a chunk x heads of a kv head; W =
+// row_distance(E). What belongs to one block of keys lies together, so that the next block can be fetched as
+// one piece.
 struct GradScratch {
-  int64_t q, grad_out, grad_q, scores, grad_scores, deltas, keys, grad_keys, grad_values, keys_across,
-      values_across, total;
+  int64_t q, grad_out, grad_q, scores, grad_scores, deltas, blocks, total;
+  int64_t values_across, keys, grad_keys, grad_values, block_size;  // within a block, keys_across first
   GradScratch(int64_t length, int64_t rows, int64_t head_dim) {
-    const int64_t padded = round_up(head_dim, 16), keys_length = round_up(length, kKeyBlock);
-    q = 0;                                             // [M, W]
-    grad_out = q + rows * padded;                      // [M, W]
-    grad_q = grad_out + rows * padded;                 // [M, W]
-    scores = grad_q + rows * padded;                   // [M, 32]
-    grad_scores = scores + rows * kKeyBlock;           // [M, 32]
-    deltas = grad_scores + rows * kKeyBlock;           // [M]
-    keys = deltas + round_up(rows, 16);                // [L, W]
-    grad_keys = keys + keys_length * padded;           // [L, W]
-    grad_values = grad_keys + keys_length * padded;    // [L, W]
-    keys_across = grad_values + keys_length * padded;  // [L / 32, E, 32]
-    values_across = keys_across + keys_length * head_dim;
-    total = values_across + keys_length * head_dim;
+    const int64_t distance = row_distance(head_dim);
+    values_across = head_dim * kKeyBlock;            // [E, 32], as is keys_across
+    keys = values_across + head_dim * kKeyBlock;     // [32, W]
+    grad_keys = keys + kKeyBlock * distance;         // [32, W]
+    grad_values = grad_keys + kKeyBlock * distance;  // [32, W]
+    block_size = grad_values + kKeyBlock * distance;
+    q = 0;                                    // [M, W]
+    grad_out = q + rows * distance;           // [M, W]
+    grad_q = grad_out + rows * distance;      // [M, W]
+    scores = grad_q + rows * distance;        // [M, 32]
+    grad_scores = scores + rows * kKeyBlock;  // [M, 32]
+    deltas = grad_scores + rows * kKeyBlock;  // [M]
+    blocks = deltas + round_up(rows, 16);
+    total = blocks + (length + kKeyBlock - 1) / kKeyBlock * block_size;
   }
+  int64_t block(int64_t key) const { return blocks + key / kKeyBlock * block_size; }  // that holds a key
 };
 
 }  // namespace
@@ -87,29 +90,29 @@ HWY_INLINE void score_gradients(float* scores, float* grad_scores, float log_sum
 }
 
 void load_keys(const GradTask& task, const GradScratch& at, float* scratch) {
-  const int64_t width = task.head_dim, padded = round_up(width, kWidth);
-  for (int64_t j = 0; j < task.length; ++j) {
-    copy_padded(scratch + at.keys + j * padded, task.k + j * task.kv_stride, width, padded);
-    copy_padded(scratch + at.grad_keys + j * padded, task.grad_k + j * task.kv_stride, width, padded);
-    copy_padded(scratch + at.grad_values + j * padded, task.grad_v + j * task.kv_stride, width, padded);
-  }
+  const int64_t width = task.head_dim, padded = round_up(width, kWidth), distance = row_distance(width);
   for (int64_t begin = 0; begin < task.length; begin += kKeyBlock) {
     const int64_t keys = std::min(kKeyBlock, task.length - begin);
-    transpose_keys(scratch + at.keys_across + begin * width, scratch + at.keys + begin * padded, padded, keys,
-                   width);
-    transpose_keys(scratch + at.values_across + begin * width, task.v + begin * task.kv_stride,
-                   task.kv_stride, keys, width);
+    float* const block = scratch + at.block(begin);
+    for (int64_t j = 0; j < keys; ++j) {
+      const int64_t from = (begin + j) * task.kv_stride;
+      copy_padded(block + at.keys + j * distance, task.k + from, width, padded);
+      copy_padded(block + at.grad_keys + j * distance, task.grad_k + from, width, padded);
+      copy_padded(block + at.grad_values + j * distance, task.grad_v + from, width, padded);
+    }
+    transpose_keys(block, task.k + begin * task.kv_stride, task.kv_stride, keys, width);
+    transpose_keys(block + at.values_across, task.v + begin * task.kv_stride, task.kv_stride, keys, width);
   }
 }
 
 void load_queries(const GradTask& task, const GradScratch& at, float* scratch, int64_t first,
                   int64_t tokens) {
-  const int64_t width = task.head_dim, padded = round_up(width, kWidth);
+  const int64_t width = task.head_dim, padded = round_up(width, kWidth), distance = row_distance(width);
   for (int64_t m = 0; m < tokens * task.group; ++m) {
     const int64_t from = (first + m / task.group) * task.q_stride + m % task.group * width;
-    copy_padded(scratch + at.q + m * padded, task.q + from, width, padded);
-    copy_padded(scratch + at.grad_q + m * padded, task.grad_q + from, width, padded);
-    copy_padded(scratch + at.grad_out + m * padded, task.grad_out + from, width, padded);
+    copy_padded(scratch + at.q + m * distance, task.q + from, width, padded);
+    copy_padded(scratch + at.grad_q + m * distance, task.grad_q + from, width, padded);
+    copy_padded(scratch + at.grad_out + m * distance, task.grad_out + from, width, padded);
     Lanes products = broadcast(0.0f);
     for_lanes(width, [&](int64_t e, int64_t n) {
       products = fma(load(task.grad_out + from + e, n), load(task.out + from + e, n), products);
@@ -118,50 +121,59 @@ void load_queries(const GradTask& task, const GradScratch& at, float* scratch, i
   }
 }
 
+// `next`: the block that follows this one, to be fetched; may be nullptr.
 void grad_block(const GradTask& task, const GradScratch& at, float* scratch, int64_t first, int64_t tokens,
-                int64_t begin) {
-  const int64_t width = task.head_dim, padded = round_up(width, kWidth), group = task.group;
-  const int64_t rows = tokens * group, first_row = std::max<int64_t>(0, begin - first) * group,
-                live = rows - first_row;
+                int64_t begin, const float* next) {
+  const int64_t width = task.head_dim, padded = round_up(width, kWidth), distance = row_distance(width);
+  const int64_t group = task.group, rows = tokens * group,
+                first_row = std::max<int64_t>(0, begin - first) * group, live = rows - first_row;
   const int64_t keys = std::min(kKeyBlock, first + tokens - begin);
-  float *const q = scratch + at.q + first_row * padded, *const grad_out =
-                                                            scratch + at.grad_out + first_row * padded;
+  float* const block = scratch + at.block(begin);
+  float *const q = scratch + at.q + first_row * distance, *const grad_out =
+                                                              scratch + at.grad_out + first_row * distance;
   float* const scores = scratch + at.scores + first_row * kKeyBlock;
   float* const grad_scores = scratch + at.grad_scores + first_row * kKeyBlock;
-  product(scores, kKeyBlock, {q, padded, 1}, scratch + at.keys_across + begin * width, kKeyBlock, live,
-          kKeyBlock, width, false);
-  product(grad_scores, kKeyBlock, {grad_out, padded, 1}, scratch + at.values_across + begin * width,
-          kKeyBlock, live, kKeyBlock, width, false);
+  BlockFetch fetch(next, at.block_size * static_cast<int64_t>(sizeof(float)),
+                   2 * num_tiles(live, kKeyBlock) + 2 * num_tiles(keys, padded) + num_tiles(live, padded));
+  product(scores, kKeyBlock, {q, distance, 1}, block, kKeyBlock, live, kKeyBlock, width, false,
+          FetchNext{&fetch});
+  product(grad_scores, kKeyBlock, {grad_out, distance, 1}, block + at.values_across, kKeyBlock, live,
+          kKeyBlock, width, false, FetchNext{&fetch});
   for (int64_t m = first_row; m < rows; ++m) {
     const int64_t token = first + m / group;
     score_gradients(scratch + at.scores + m * kKeyBlock, scratch + at.grad_scores + m * kKeyBlock,
                     task.log_sum_exp[token * task.lse_stride + m % group], scratch[at.deltas + m],
                     token - begin + 1, task.scale);
   }
-  product(scratch + at.grad_values + begin * padded, padded, {scores, 1, kKeyBlock}, grad_out, padded, keys,
-          padded, live, true);
-  product(scratch + at.grad_keys + begin * padded, padded, {grad_scores, 1, kKeyBlock}, q, padded, keys,
-          padded, live, true);
-  product(scratch + at.grad_q + first_row * padded, padded, {grad_scores, kKeyBlock, 1},
-          scratch + at.keys + begin * padded, padded, live, padded, keys, true);
+  product(block + at.grad_values, distance, {scores, 1, kKeyBlock}, grad_out, distance, keys, padded, live,
+          true, FetchNext{&fetch});
+  product(block + at.grad_keys, distance, {grad_scores, 1, kKeyBlock}, q, distance, keys, padded, live, true,
+          FetchNext{&fetch});
+  product(scratch + at.grad_q + first_row * distance, distance, {grad_scores, kKeyBlock, 1}, block + at.keys,
+          distance, live, padded, keys, true, FetchNext{&fetch});
 }
 
 void grad_task(const GradTask& task, float* scratch) {
-  const int64_t width = task.head_dim, padded = round_up(width, kWidth), group = task.group;
+  const int64_t width = task.head_dim, distance = row_distance(width), group = task.group;
   const GradScratch at(task.length, std::min(task.tokens_at_once, task.length) * group, width);
+  const bool is_far =
+      task.length / kKeyBlock * at.block_size * static_cast<int64_t>(sizeof(float)) > kWorthFetching;
   load_keys(task, at, scratch);
   for (int64_t first = 0; first < task.length; first += task.tokens_at_once) {
     const int64_t tokens = std::min(task.tokens_at_once, task.length - first);
     load_queries(task, at, scratch, first, tokens);
-    for (int64_t begin = 0; begin < first + tokens; begin += kKeyBlock)
-      grad_block(task, at, scratch, first, tokens, begin);
+    for (int64_t begin = 0; begin < first + tokens; begin += kKeyBlock) {
+      const int64_t next = begin + kKeyBlock < first + tokens ? begin + kKeyBlock : 0;
+      grad_block(task, at, scratch, first, tokens, begin, is_far ? scratch + at.block(next) : nullptr);
+    }
     for (int64_t m = 0; m < tokens * group; ++m)
-      std::copy_n(scratch + at.grad_q + m * padded, width,
+      std::copy_n(scratch + at.grad_q + m * distance, width,
                   task.grad_q + (first + m / group) * task.q_stride + m % group * width);
   }
   for (int64_t j = 0; j < task.length; ++j) {
-    std::copy_n(scratch + at.grad_keys + j * padded, width, task.grad_k + j * task.kv_stride);
-    std::copy_n(scratch + at.grad_values + j * padded, width, task.grad_v + j * task.kv_stride);
+    const float* const row = scratch + at.block(j) + j % kKeyBlock * distance;
+    std::copy_n(row + at.grad_keys, width, task.grad_k + j * task.kv_stride);
+    std::copy_n(row + at.grad_values, width, task.grad_v + j * task.kv_stride);
   }
 }
 

@@ -67,35 +67,23 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The best of several short measurements: a limit is what the machine can do when nobody disturbs it.
 template <class Work>
-double best_rate(double seconds, const Work& work) {
-  double best = 0;
-  const double end = now() + seconds;
+Rate measure(double seconds, const Work& work) {
+  const double first = now();
+  double best = 0, total = 0, end = first;
   do {
-    const double begin = now();
-    const double done = work();
-    best = std::max(best, done / (now() - begin));
-  } while (now() < end);
-  return best;
-}
-
-double product_rate(double seconds, Precision precision) {
-  constexpr int64_t kRows = 768, kWidth = 1024;
-  const std::vector<float> x(kRows * kWidth, 0.5f), w(kWidth * kWidth, 0.25f);
-  std::vector<float> y(kRows * kWidth);
-  const auto packed = PackedWeight::pack({w.data(), DType::f32, kWidth, kWidth}, precision);
-  return best_rate(seconds, [&] {
-    matmul(y, x, packed);
-    return 2.0 * kRows * kWidth * kWidth;
-  });
+    const double begin = end, done = work();
+    end = now();
+    best = std::max(best, done / (end - begin));
+    total += done;
+  } while (end < first + seconds);
+  return {best, total / (end - first)};
 }
 
 }  // namespace
 
-MachineLimits measure_limits(double seconds) {
-  MachineLimits limits;
-  limits.f32_flops = best_rate(seconds, [] {
+Rate MachineProbe::multiply_adds(double seconds) const {
+  return measure(seconds, [] {
     double done = 0;
 #pragma omp parallel reduction(+ : done)
     {
@@ -105,11 +93,27 @@ MachineLimits measure_limits(double seconds) {
     }
     return done;
   });
-  limits.product_flops = product_rate(seconds, Precision::f32);
-  // No portable way to write the native instruction here; its best product stands for the limit.
-  limits.bf16_flops = has_native_bf16() ? product_rate(seconds, Precision::bf16) : limits.f32_flops;
+}
+
+Rate MachineProbe::product(double seconds, Precision precision) {
+  constexpr int64_t kRows = 768, kWidth = 1024;
+  if (x_.empty()) {
+    x_.assign(kRows * kWidth, 0.5f);
+    w_.assign(kWidth * kWidth, 0.25f);
+    y_.resize(kRows * kWidth);
+  }
+  auto& packed = precision == Precision::bf16 ? bf16_ : f32_;
+  if (!packed) packed = PackedWeight::pack({w_.data(), DType::f32, kWidth, kWidth}, precision);
+  return measure(seconds, [&] {
+    matmul(y_, x_, *packed);
+    return 2.0 * kRows * kWidth * kWidth;
+  });
+}
+
+Rate MachineProbe::reading(double seconds) const {
+  // Not kept: it would show in the memory that work done in between needs.
   const std::vector<float> memory((size_t{512} << 20) / sizeof(float), 1.0f);
-  limits.read_bytes = best_rate(seconds, [&] {
+  return measure(seconds, [&] {
     double sum = 0;
 #pragma omp parallel reduction(+ : sum)
     {
@@ -120,6 +124,15 @@ MachineLimits measure_limits(double seconds) {
     }
     return static_cast<double>(memory.size() * sizeof(float)) + (sum == 42.0 ? 1 : 0);
   });
+}
+
+MachineLimits measure_limits(MachineProbe& probe, double seconds) {
+  MachineLimits limits;
+  limits.f32_flops = probe.multiply_adds(seconds).best;
+  limits.product_flops = probe.product(seconds, Precision::f32).best;
+  // No portable way to write the native instruction here; its best product stands for the limit.
+  limits.bf16_flops = has_native_bf16() ? probe.product(seconds, Precision::bf16).best : limits.f32_flops;
+  limits.read_bytes = probe.reading(seconds).best;
   return limits;
 }
 

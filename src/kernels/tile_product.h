@@ -9,6 +9,7 @@
 #define ROPD_KERNELS_TILE_PRODUCT_H
 #endif
 
+#include <cstddef>
 #include <type_traits>
 
 #include "kernels/lanes.h"
@@ -35,7 +36,32 @@ HWY_INLINE FloatVector load_widened(const Bf16* p) {
 struct FetchAhead {
   int64_t distance = 0;
 };
+// B that stays in the cache for many rows: meanwhile the block that comes after it is fetched into the
+// second-level cache, some lines with every tile.
+class BlockFetch {
+ public:
+  // `tiles`: about how many will call.
+  BlockFetch(const void* begin, int64_t bytes, int64_t tiles)
+      : at_(static_cast<const std::byte*>(begin)),
+        end_(begin ? at_ + bytes : at_),
+        bytes_each_((bytes / tiles / kLine + 1) * kLine) {}
+  HWY_INLINE void fetch_some() {
+    const std::byte* const until = at_ + std::min(bytes_each_, end_ - at_);
+    for (; at_ < until; at_ += kLine) __builtin_prefetch(at_, 0, 2);
+  }
+
+ private:
+  static constexpr int64_t kLine = 64;
+  const std::byte* at_;
+  const std::byte* end_;
+  int64_t bytes_each_;
+};
+struct FetchNext {
+  BlockFetch* block;
+};
 struct NoFetch {};
+// Keys that together are smaller stay in the second-level cache by themselves.
+inline constexpr int64_t kWorthFetching = int64_t{192} << 10;
 
 // A value that several products use: without this the compiler reads it from memory again for each of them,
 // and the loads take longer than the arithmetic.
@@ -52,6 +78,7 @@ template <int kRows, int kVectors, class Element, class Fetch>
 HWY_INLINE void product_tile(float* c, int64_t c_stride, const StridedRows& a, const Element* b,
                              int64_t b_stride, int64_t depth, bool add, Fetch fetch) {
   const FloatTag tag;
+  if constexpr (std::is_same_v<Fetch, FetchNext>) fetch.block->fetch_some();
   FloatVector sums[kRows][kVectors];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r)
@@ -86,11 +113,12 @@ HWY_INLINE void product_tile(float* c, int64_t c_stride, const StridedRows& a, c
     for (int v = 0; v < kVectors; ++v) hn::StoreU(sums[r][v], tag, c + r * c_stride + v * kWidth);
 }
 
-// All rows against kVectors vectors of columns, kRows at a time.
+// All rows against kVectors vectors of columns, kRows at a time; of the last eight no two are left alone, in
+// a tile too small to keep the multiply-add units busy.
 template <int kRows, int kVectors, class Element, class Fetch>
 void product_columns(float* c, int64_t c_stride, StridedRows a, const Element* b, int64_t b_stride,
                      int64_t rows, int64_t depth, bool add, Fetch fetch) {
-  for (; rows >= kRows; rows -= kRows) {
+  for (; rows >= kRows && !(kRows == 6 && rows == 8); rows -= kRows) {
     product_tile<kRows, kVectors>(c, c_stride, a, b, b_stride, depth, add, fetch);
     c += kRows * c_stride;
     a.data += kRows * a.row_stride;
@@ -144,6 +172,11 @@ void product(float* c, int64_t c_stride, const StridedRows& a, const Element* b,
       return product_columns<4, 3>(c + n, c_stride, a, b + n, b_stride, rows, depth, add, fetch);
   for (int part = 1; part < kParts && n < columns; ++part, n += kWidth)
     product_columns<kRows, 1>(c + n, c_stride, a, b + n, b_stride, rows, depth, add, fetch);
+}
+
+// About how many tiles product() makes of so many elements.
+HWY_INLINE int64_t num_tiles(int64_t rows, int64_t columns) {
+  return (rows / 6 + 1) * (columns / kLanes + 1);
 }
 
 }  // namespace ropd::kernels::HWY_NAMESPACE
