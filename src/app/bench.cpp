@@ -122,9 +122,8 @@ class Bench {
 
   // What the machine does just now of what bounds the work.
   double sustained(Bound bound, Precision precision) {
-    constexpr double kSeconds = 0.3;
-    return (bound == Bound::memory ? probe_.reading(kSeconds) : probe_.product(kSeconds, precision))
-        .sustained;
+    const double seconds = is_tiny() ? 0.3 : 1;
+    return (bound == Bound::memory ? probe_.reading(seconds) : probe_.product(seconds, precision)).sustained;
   }
 
   // The speed is the best of several calls, as the limit was measured. Each call is also compared with what

@@ -96,17 +96,18 @@ Rate MachineProbe::multiply_adds(double seconds) const {
 }
 
 Rate MachineProbe::product(double seconds, Precision precision) {
-  constexpr int64_t kRows = 768, kWidth = 1024;
+  constexpr int64_t kRows = 1024, kDepth = 1024,
+                    kColumns = 4096;  // long enough for its even end not to count
   if (x_.empty()) {
-    x_.assign(kRows * kWidth, 0.5f);
-    w_.assign(kWidth * kWidth, 0.25f);
-    y_.resize(kRows * kWidth);
+    x_.assign(kRows * kDepth, 0.5f);
+    w_.assign(kColumns * kDepth, 0.25f);
+    y_.resize(kRows * kColumns);
   }
   auto& packed = precision == Precision::bf16 ? bf16_ : f32_;
-  if (!packed) packed = PackedWeight::pack({w_.data(), DType::f32, kWidth, kWidth}, precision);
+  if (!packed) packed = PackedWeight::pack({w_.data(), DType::f32, kColumns, kDepth}, precision);
   return measure(seconds, [&] {
     matmul(y_, x_, *packed);
-    return 2.0 * kRows * kWidth * kWidth;
+    return 2.0 * kRows * kDepth * kColumns;
   });
 }
 

@@ -11,17 +11,18 @@
 //   meanwhile
 // Threads split columns or rows of C, never the depth, so nothing here can change a result.
 
-// Scratch for packed blocks. Per thread and kept between calls: a call is shorter than mapping fresh pages
-// would take.
-template <class Element>
-Element* block_scratch(size_t elements) {
+// Scratch for packed blocks, one piece of memory for each use. Per thread and kept between calls: a call is
+// shorter than mapping fresh pages would take.
+enum class Scratch { rows, panels, wide_panel };
+template <Scratch kUse, class Element>
+Element* block_scratch(int64_t elements) {
   struct Buffer {
     void* data = nullptr;
     size_t bytes = 0;
     ~Buffer() { std::free(data); }
   };
   static thread_local Buffer buffer;
-  const size_t bytes = (elements * sizeof(Element) + 63) / 64 * 64;
+  const size_t bytes = (static_cast<size_t>(elements) * sizeof(Element) + 63) / 64 * 64;
   if (bytes > buffer.bytes) {
     std::free(buffer.data);
     buffer.data = std::aligned_alloc(64, bytes);
@@ -36,27 +37,34 @@ struct FetchAhead {
   static constexpr int64_t kDepth = 4;
   const char* from;
   int64_t step;
+  bool is_large = false;  // more than L1 holds: into L2
   // A tile of few rows is done with its panels sooner, so it has more to fetch each time; its panels side by
-  // side are more than L1 holds, so they go to L2.
+  // side are more than L1 holds, too.
   template <int kTileRows>
   void fetch() {
-    __builtin_prefetch(from, 0, kTileRows <= 3 ? 2 : 3);
-    if constexpr (kTileRows <= 3)
-      for (int64_t i = 64; i < step; i += 64) __builtin_prefetch(from + i, 0, 2);
-    else
+    if constexpr (kTileRows <= 3) {
+      for (int64_t i = 0; i < std::max<int64_t>(step, 1); i += 64) __builtin_prefetch(from + i, 0, 2);
+    } else if (is_large) {
+      __builtin_prefetch(from, 0, 2);
+      __builtin_prefetch(from + step / 2, 0, 2);
+    } else {
+      __builtin_prefetch(from, 0, 3);
       __builtin_prefetch(from + step / 2, 0, 3);
+    }
     from += step;
   }
 };
 
-inline constexpr int64_t kDepthBlock = 384;    // a B panel of this depth stays in L1
-inline constexpr int64_t kRowBlock = 144;      // an A block of this many rows stays in L2
-inline constexpr int64_t kPanelBlock = 96;     // panels of B packed at a time
-inline constexpr int64_t kCacheLine = 16;      // floats
-inline constexpr int64_t kPackedBlocks = 144;  // of A, packed at a time: 32 MB
-inline constexpr int64_t kTasksPerThread = 8;  // enough for an even end
-inline constexpr int64_t kMinTaskPanels = 4;   // fewer would read A too often
-inline constexpr int64_t kStreamRows = 12;     // up to so many, B comes from memory: in one long run each
+inline constexpr int64_t kDepthBlock = 384;      // a B panel of this depth stays in L1
+inline constexpr int64_t kRowBlock = 144;        // an A block of up to this many rows stays in L2
+inline constexpr int64_t kCacheLine = 16;        // floats
+inline constexpr int64_t kDepthAtOnce = 8;       // depth blocks, and
+inline constexpr int64_t kRowBlocksAtOnce = 96;  // A blocks (20 MB) and
+inline constexpr int64_t kPanelsAtOnce = 512;    // panels of a depth block (12 MB) that are packed at a time
+inline constexpr int64_t kTasksPerThread = 8;    // enough for an even end
+inline constexpr int64_t kMinTaskPanels = 8;     // fewer would read A too often
+inline constexpr int64_t kMaxTaskPanels = 64;
+inline constexpr int64_t kStreamRows = 12;  // up to so many, B comes from memory: in one long run each
 
 // C tile of `rows` rows and up to `panels` panels at (row, panel); the last panel may be partly outside of C.
 template <class Kernel, class BElement>
@@ -107,28 +115,59 @@ void tiles_down(const Product& p, const typename Kernel::AElement* a, int64_t a_
   }
 }
 
-// Some rows of A, as tiles read them: packed in blocks of kRowBlock rows and kDepthBlock columns, each in a
-// place of its own (pack_a writes a little too much, and threads pack different blocks at the same time); or
-// in place.
+// A part of the product: rows of C, panels of C, depth.
+struct Piece {
+  int64_t row_begin, row_end, panel_begin, panel_end, depth_begin, depth_end;
+  int64_t rows() const { return row_end - row_begin; }
+  int64_t panels() const { return panel_end - panel_begin; }
+  int64_t row_blocks() const { return (rows() + kRowBlock - 1) / kRowBlock; }
+  int64_t depth_blocks() const { return (depth_end - depth_begin + kDepthBlock - 1) / kDepthBlock; }
+};
+
+// The rows of A of a piece, as tiles read them: packed in blocks of about equal height and kDepthBlock
+// columns, each in a place of its own (pack_a writes a little too much, and threads pack different blocks at
+// the same time); or in place.
 template <class Kernel>
 struct RowBlocks {
   using Element = typename Kernel::AElement;
   static constexpr int64_t kBlockSize = kRowBlock * kDepthBlock + kCacheLine;
-  static_assert(Kernel::kPackSlack <= kCacheLine);
-  int64_t row_begin, row_end;  // of C
+  static_assert(Kernel::kPackSlack <= kCacheLine && kRowBlock % Kernel::kRows == 0);
+  Piece piece;
   Element* packed = nullptr;
   const float* in_place = nullptr;  // instead: row_begin
   int64_t stride = 0;               // of rows in place; 0: packed
-  int64_t count() const { return (row_end - row_begin + kRowBlock - 1) / kRowBlock; }
+  // Of a block; a multiple of the tile's height.
+  int64_t height() const {
+    const int64_t rows = (piece.rows() + piece.row_blocks() - 1) / piece.row_blocks();
+    return (rows + Kernel::kRows - 1) / Kernel::kRows * Kernel::kRows;
+  }
+  int64_t first_row(int64_t index) const {
+    return std::min(piece.row_begin + index * height(), piece.row_end);
+  }
   Element* packed_block(int64_t index, int64_t depth0) const {
-    return packed + (depth0 / kDepthBlock * count() + index) * kBlockSize;
+    return packed + ((depth0 - piece.depth_begin) / kDepthBlock * piece.row_blocks() + index) * kBlockSize;
   }
   const Element* block(int64_t index, int64_t depth0) const {
     if constexpr (Kernel::kReadsRows)
-      if (in_place) return in_place + index * kRowBlock * stride;
+      if (in_place) return in_place + index * height() * stride;
     return packed_block(index, depth0);
   }
 };
+
+// Panels of B, packed: depth blocks one behind the other, in each all panels.
+template <class Kernel, class BElement>
+struct Panels {
+  BElement* data;
+  int64_t depth_begin, panel_begin, count;
+  BElement* panel(int64_t index, int64_t depth0, int64_t panel_size) const {
+    return data + (depth0 - depth_begin) * count * Kernel::kPanel + (index - panel_begin) * panel_size;
+  }
+};
+
+template <class Kernel>
+int64_t unit_depth(int64_t depth) {
+  return (depth + Kernel::kUnit - 1) / Kernel::kUnit * Kernel::kUnit;
+}
 
 // Where one depth block is all there is, rows are so close to each other that tiles read them in place as
 // fast as from a packed copy.
@@ -148,67 +187,69 @@ int64_t tile_height(int64_t rows) {
 // Block number `index` of [depth blocks][row blocks].
 template <class Kernel>
 void pack_block(const Product& p, const RowBlocks<Kernel>& a, int64_t index) {
-  const int64_t row_block = index % a.count(), depth0 = index / a.count() * kDepthBlock;
-  const int64_t depth = std::min(kDepthBlock, p.k - depth0);
-  const int64_t unit_depth = (depth + Kernel::kUnit - 1) / Kernel::kUnit * Kernel::kUnit;
-  const int64_t row0 = a.row_begin + row_block * kRowBlock, row1 = std::min(a.row_end, row0 + kRowBlock);
+  const int64_t block = index % a.piece.row_blocks(),
+                depth0 = a.piece.depth_begin + index / a.piece.row_blocks() * kDepthBlock;
+  const int64_t depth = std::min(kDepthBlock, a.piece.depth_end - depth0);
+  const int64_t row0 = a.first_row(block), row1 = a.first_row(block + 1);
   const int64_t height = tile_height<Kernel>(row1 - row0);
   for (int64_t row = row0; row < row1; row += height)
-    Kernel::pack_a(a.packed_block(row_block, depth0) + (row - row0) * unit_depth, p, row,
+    Kernel::pack_a(a.packed_block(block, depth0) + (row - row0) * unit_depth<Kernel>(depth), p, row,
                    std::min(height, row1 - row), depth0, depth);
 }
 
-// Row blocks [block_begin, block_end) of `a` and panels [panel_begin, panel_end) of C, by one thread.
+// Panel number `index` of [depth blocks][panels].
 template <class Kernel, class BElement>
-void product_part(const Product& p, const RowBlocks<Kernel>& a, int64_t block_begin, int64_t block_end,
-                  int64_t panel_begin, int64_t panel_end) {
-  constexpr int64_t kUnit = Kernel::kUnit, kPanel = Kernel::kPanel;
-  const bool is_packed = p.panels != nullptr;
-  const int64_t all_panels = (p.n + kPanel - 1) / kPanel;
-  const int64_t num_rows = a.row_end - a.row_begin;
-  // Few rows: the chains of one panel cannot hide the latency of an fma, so several panels go side by side.
-  const int64_t side_by_side = num_rows == 1 ? 4 : num_rows <= 3 ? 2 : 1;
-  const bool widens = Kernel::kWidens && sizeof(BElement) == 2 && num_rows > 2 * Kernel::kRows;
-  const int64_t scratch_panels = is_packed ? 0 : panel_end - panel_begin;
-  const size_t b_bytes = static_cast<size_t>(scratch_panels * kPanel * kDepthBlock) * sizeof(BElement);
-  std::byte* scratch = block_scratch<std::byte>(b_bytes + kPanel * kDepthBlock * sizeof(float));
-  BElement* b_block = reinterpret_cast<BElement*>(scratch);
-  [[maybe_unused]] float* wide_panel = reinterpret_cast<float*>(scratch + b_bytes);
+void pack_panel(const Product& p, const Panels<Kernel, BElement>& b, int64_t depth_end, int64_t index) {
+  const int64_t panel = b.panel_begin + index % b.count,
+                depth0 = b.depth_begin + index / b.count * kDepthBlock;
+  const int64_t depth = std::min(kDepthBlock, depth_end - depth0);
+  Kernel::pack_b(b.panel(panel, depth0, Kernel::kPanel * unit_depth<Kernel>(depth)), p, panel, depth0, depth);
+}
 
-  for (int64_t depth0 = 0; depth0 < p.k; depth0 += kDepthBlock) {
-    const int64_t depth = std::min(kDepthBlock, p.k - depth0);
-    const int64_t unit_depth = (depth + kUnit - 1) / kUnit * kUnit;
-    const int64_t panel_size = kPanel * unit_depth;
+// Row block `block` of `a` and panels [panel_begin, panel_end) of C over the depth of the piece, by one
+// thread.
+template <class Kernel, class BElement>
+void product_part(const Product& p, const RowBlocks<Kernel>& a, const Panels<Kernel, BElement>& b,
+                  int64_t block, int64_t panel_begin, int64_t panel_end) {
+  const Piece& piece = a.piece;
+  const int64_t row0 = a.first_row(block), row1 = a.first_row(block + 1), rows = row1 - row0;
+  const int64_t height = tile_height<Kernel>(rows), tiles = (rows + height - 1) / height;
+  // Few rows: the chains of one panel cannot hide the latency of an fma, so several panels go side by side.
+  const int64_t side_by_side = rows == 1 ? 4 : rows <= 3 ? 2 : 1;
+  const bool widens = Kernel::kWidens && sizeof(BElement) == 2 && rows > 2 * Kernel::kRows;
+  [[maybe_unused]] float* const wide_panel =
+      widens ? block_scratch<Scratch::wide_panel, float>(Kernel::kPanel * kDepthBlock) : nullptr;
+
+  for (int64_t depth0 = piece.depth_begin; depth0 < piece.depth_end; depth0 += kDepthBlock) {
+    const int64_t depth = unit_depth<Kernel>(std::min(kDepthBlock, piece.depth_end - depth0));
+    const int64_t panel_size = Kernel::kPanel * depth,
+                  steps = std::max<int64_t>(1, depth / FetchAhead::kDepth);
     const bool add = p.add || depth0 > 0;
-    const BElement* b_panels = b_block;  // of panel_begin and the ones behind it
-    if (is_packed)
-      b_panels = reinterpret_cast<const BElement*>(p.panels) + depth0 * all_panels * kPanel +
-                 panel_begin * panel_size;
-    else
-      for (int64_t panel = panel_begin; panel < panel_end; ++panel)
-        Kernel::pack_b(b_block + (panel - panel_begin) * panel_size, p, panel, depth0, depth);
-    for (int64_t row_block = block_begin; row_block < block_end; ++row_block) {
-      const int64_t row0 = a.row_begin + row_block * kRowBlock, row1 = std::min(a.row_end, row0 + kRowBlock);
-      const int64_t height = tile_height<Kernel>(row1 - row0), tiles = (row1 - row0 + height - 1) / height;
-      const auto* a_block = a.block(row_block, depth0);
-      for (int64_t panel = panel_begin; panel < panel_end; panel += side_by_side) {
-        const int64_t panels = std::min(side_by_side, panel_end - panel);
-        const BElement* b = b_panels + (panel - panel_begin) * panel_size;
-        // While these panels are used the next ones are fetched, evenly over the arithmetic.
-        const int64_t next_bytes = panels * panel_size * static_cast<int64_t>(sizeof(BElement));
-        const FetchAhead ahead{reinterpret_cast<const char*>(b + panels * panel_size),
-                               next_bytes / std::max<int64_t>(1, tiles * (unit_depth / FetchAhead::kDepth))};
-        if constexpr (Kernel::kWidens && sizeof(BElement) == 2) {
-          if (widens) {
-            Kernel::widen(wide_panel, b, panel_size);
-            tiles_down<Kernel>(p, a_block, a.stride, row0, row1, height, wide_panel, panel_size, panel,
-                               panels, unit_depth, add, ahead);
-            continue;
-          }
+    const auto* a_block = a.block(block, depth0);
+    for (int64_t panel = panel_begin; panel < panel_end; panel += side_by_side) {
+      const int64_t panels = std::min(side_by_side, panel_end - panel);
+      const BElement* panel_data = b.panel(panel, depth0, panel_size);
+      // While these panels are used what comes next is fetched, evenly over the arithmetic: panels, and with
+      // the last ones the next block of A if it is a large one.
+      const bool is_last = panel + panels >= panel_end, has_next = depth0 + kDepthBlock < piece.depth_end;
+      const int64_t bytes = panels * panel_size * static_cast<int64_t>(sizeof(BElement));
+      FetchAhead ahead{reinterpret_cast<const char*>(
+                           is_last && has_next ? b.panel(panel_begin, depth0 + kDepthBlock, panel_size)
+                                               : panel_data + panels * panel_size),
+                       bytes / (tiles * steps)};
+      if (is_last && has_next && rows > kRowBlock / 2)
+        ahead = {reinterpret_cast<const char*>(a.block(block, depth0 + kDepthBlock)),
+                 height * FetchAhead::kDepth * static_cast<int64_t>(sizeof(*a_block)), true};
+      if constexpr (Kernel::kWidens && sizeof(BElement) == 2) {
+        if (widens) {
+          Kernel::widen(wide_panel, panel_data, panel_size);
+          tiles_down<Kernel>(p, a_block, a.stride, row0, row1, height, wide_panel, panel_size, panel, panels,
+                             depth, add, ahead);
+          continue;
         }
-        tiles_down<Kernel>(p, a_block, a.stride, row0, row1, height, b, panel_size, panel, panels, unit_depth,
-                           add, ahead);
       }
+      tiles_down<Kernel>(p, a_block, a.stride, row0, row1, height, panel_data, panel_size, panel, panels,
+                         depth, add, ahead);
     }
   }
 }
@@ -216,39 +257,80 @@ void product_part(const Product& p, const RowBlocks<Kernel>& a, int64_t block_be
 // Every panel of p.b, in the order in which product_part reads them.
 template <class Kernel, class BElement>
 void pack_all(BElement* to, const Product& p) {
-  constexpr int64_t kUnit = Kernel::kUnit, kPanel = Kernel::kPanel;
-  const int64_t panels = (p.n + kPanel - 1) / kPanel;
+  const int64_t panels = (p.n + Kernel::kPanel - 1) / Kernel::kPanel,
+                depth_blocks = (p.k + kDepthBlock - 1) / kDepthBlock;
+  const Panels<Kernel, BElement> b{to, 0, 0, panels};
 #pragma omp parallel for schedule(static)
-  for (int64_t panel = 0; panel < panels; ++panel)
-    for (int64_t depth0 = 0; depth0 < p.k; depth0 += kDepthBlock) {
-      const int64_t depth = std::min(kDepthBlock, p.k - depth0);
-      const int64_t panel_size = (depth + kUnit - 1) / kUnit * kUnit * kPanel;
-      Kernel::pack_b(to + depth0 * panels * kPanel + panel * panel_size, p, panel, depth0, depth);
-    }
+  for (int64_t index = 0; index < panels * depth_blocks; ++index) pack_panel(p, b, p.k, index);
 }
 
-// How C is divided into tasks that threads take as they get done: cores are not equally fast on a shared
-// machine.
+// How the C of a piece is divided into tasks that threads take as they get done: cores are not equally fast
+// on a shared machine. A task is one block of rows and some panels.
 struct TaskGrid {
-  int64_t row_blocks, panels;  // of C
-  int64_t row_blocks_per_task, panels_per_task;
-  static TaskGrid of(const Product& p, int64_t row_blocks, int64_t panels, int threads) {
-    TaskGrid grid{row_blocks, panels, row_blocks, std::min(panels, kPanelBlock)};
-    if (p.panels && p.m <= kStreamRows) {
-      grid.panels_per_task = (panels + threads - 1) / threads;
-      return grid;
-    }
-    if (threads == 1) return grid;
-    const int64_t wanted = kTasksPerThread * threads;
-    grid.panels_per_task =
-        std::clamp<int64_t>(panels / wanted, std::min(panels, kMinTaskPanels), kPanelBlock);
-    const int64_t row_tasks = std::clamp<int64_t>(wanted / grid.panel_tasks(), 1, row_blocks);
-    grid.row_blocks_per_task = (row_blocks + row_tasks - 1) / row_tasks;
-    return grid;
+  int64_t row_blocks, panel_tasks, panels_per_task;
+  static TaskGrid of(const Piece& piece, bool is_stream, int threads) {
+    const int64_t panels = piece.panels(), blocks = piece.row_blocks();
+    const int64_t wanted = blocks * panels / (kTasksPerThread * threads);
+    const int64_t most = is_stream
+                             ? (panels + threads - 1) / threads
+                             : std::clamp(threads == 1 ? panels : wanted, kMinTaskPanels, kMaxTaskPanels);
+    const int64_t tasks = (panels + most - 1) / most;
+    return {blocks, tasks, (panels + tasks - 1) / tasks};
   }
-  int64_t panel_tasks() const { return (panels + panels_per_task - 1) / panels_per_task; }
-  int64_t row_tasks() const { return (row_blocks + row_blocks_per_task - 1) / row_blocks_per_task; }
+  int64_t count() const { return row_blocks * panel_tasks; }
 };
+
+template <class Kernel, class BElement>
+void product_piece(const Product& p, const Piece& piece, int threads) {
+  constexpr int64_t kPanelsPerUnit = 8;  // packed by a thread in one go
+  RowBlocks<Kernel> a{piece};
+  int64_t row_units = 0, panel_units = 0;  // to pack
+  if (reads_in_place<Kernel, BElement>(p)) {
+    a.in_place = p.a + piece.row_begin * p.a_row_stride;
+    a.stride = p.a_row_stride;
+  } else {
+    row_units = piece.row_blocks() * piece.depth_blocks();
+    a.packed = block_scratch<Scratch::rows, typename Kernel::AElement>(row_units * a.kBlockSize);
+  }
+  // Stored panels are only read.
+  Panels<Kernel, BElement> b{reinterpret_cast<BElement*>(const_cast<std::byte*>(p.panels)), 0, 0,
+                             (p.n + Kernel::kPanel - 1) / Kernel::kPanel};
+  const int64_t panels_to_pack = p.panels ? 0 : piece.panels() * piece.depth_blocks();
+  if (panels_to_pack > 0) {
+    panel_units = (panels_to_pack + kPanelsPerUnit - 1) / kPanelsPerUnit;
+    b = {block_scratch<Scratch::panels, BElement>(panels_to_pack * Kernel::kPanel * kDepthBlock),
+         piece.depth_begin, piece.panel_begin, piece.panels()};
+  }
+  const auto pack = [&](int64_t unit) {
+    if (unit < row_units) return pack_block(p, a, unit);
+    const int64_t first = (unit - row_units) * kPanelsPerUnit;
+    for (int64_t i = first; i < std::min(first + kPanelsPerUnit, panels_to_pack); ++i)
+      pack_panel(p, b, piece.depth_end, i);
+  };
+  const int64_t units = row_units + panel_units;
+  const TaskGrid grid = TaskGrid::of(piece, p.panels && p.m <= kStreamRows, threads);
+  const auto run = [&](int64_t task) {
+    const int64_t panel = piece.panel_begin + task % grid.panel_tasks * grid.panels_per_task;
+    product_part<Kernel, BElement>(p, a, b, task / grid.panel_tasks, panel,
+                                   std::min(piece.panel_end, panel + grid.panels_per_task));
+  };
+  if (threads == 1) {
+    for (int64_t unit = 0; unit < units; ++unit) pack(unit);
+    for (int64_t task = 0; task < grid.count(); ++task) run(task);
+    return;
+  }
+  const bool packs_alone = units < threads;  // a barrier would take longer
+  if (packs_alone)
+    for (int64_t unit = 0; unit < units; ++unit) pack(unit);
+#pragma omp parallel num_threads(threads)
+  {
+    if (!packs_alone)
+#pragma omp for schedule(dynamic, 1)
+      for (int64_t unit = 0; unit < units; ++unit) pack(unit);
+#pragma omp for schedule(dynamic, 1)
+    for (int64_t task = 0; task < grid.count(); ++task) run(task);
+  }
+}
 
 template <class Kernel, class BElement>
 void product_threads(const Product& p) {
@@ -263,41 +345,16 @@ void product_threads(const Product& p) {
       static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) < kWorthThreads;
   const int threads = is_small || omp_in_parallel() ? 1 : omp_get_max_threads();
   const int64_t panels = (p.n + Kernel::kPanel - 1) / Kernel::kPanel;
-  const int64_t depth_blocks = (p.k + kDepthBlock - 1) / kDepthBlock;
-  const int64_t rows_at_once = std::max<int64_t>(1, kPackedBlocks / depth_blocks) * kRowBlock;
-  for (int64_t row_begin = 0; row_begin < p.m; row_begin += rows_at_once) {
-    RowBlocks<Kernel> a{row_begin, std::min(p.m, row_begin + rows_at_once)};
-    int64_t blocks = 0;  // to pack
-    if (reads_in_place<Kernel, BElement>(p)) {
-      a.in_place = p.a + row_begin * p.a_row_stride;
-      a.stride = p.a_row_stride;
-    } else {
-      blocks = a.count() * depth_blocks;
-      a.packed = block_scratch<typename Kernel::AElement>(static_cast<size_t>(blocks * a.kBlockSize));
-    }
-    const TaskGrid grid = TaskGrid::of(p, a.count(), panels, threads);
-    const int64_t tasks = grid.row_tasks() * grid.panel_tasks();
-    const auto run = [&](int64_t task) {
-      const int64_t block = task / grid.panel_tasks() * grid.row_blocks_per_task,
-                    panel = task % grid.panel_tasks() * grid.panels_per_task;
-      product_part<Kernel, BElement>(p, a, block, std::min(a.count(), block + grid.row_blocks_per_task),
-                                     panel, std::min(panels, panel + grid.panels_per_task));
-    };
-    if (threads == 1) {
-      for (int64_t block = 0; block < blocks; ++block) pack_block(p, a, block);
-      for (int64_t task = 0; task < tasks; ++task) run(task);
-      continue;
-    }
-    const bool packs_alone = blocks < threads;  // a barrier would take longer
-    if (packs_alone)
-      for (int64_t block = 0; block < blocks; ++block) pack_block(p, a, block);
-#pragma omp parallel num_threads(threads)
-    {
-      if (!packs_alone)
-#pragma omp for schedule(dynamic, 1)
-        for (int64_t block = 0; block < blocks; ++block) pack_block(p, a, block);
-#pragma omp for schedule(dynamic, 1)
-      for (int64_t task = 0; task < tasks; ++task) run(task);
-    }
-  }
+  const int64_t depth_blocks = std::min((p.k + kDepthBlock - 1) / kDepthBlock, kDepthAtOnce);
+  const int64_t depth_at_once = depth_blocks * kDepthBlock,
+                rows_at_once = kRowBlocksAtOnce / depth_blocks * kRowBlock,
+                panels_at_once = p.panels ? panels : kPanelsAtOnce / depth_blocks;
+  for (int64_t depth = 0; depth < p.k; depth += depth_at_once)
+    for (int64_t row = 0; row < p.m; row += rows_at_once)
+      for (int64_t panel = 0; panel < panels; panel += panels_at_once)
+        product_piece<Kernel, BElement>(
+            p,
+            {row, std::min(p.m, row + rows_at_once), panel, std::min(panels, panel + panels_at_once), depth,
+             std::min(p.k, depth + depth_at_once)},
+            threads);
 }
