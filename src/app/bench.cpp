@@ -69,8 +69,12 @@ struct Row {
 class Bench {
  public:
   // works: kinds of work to measure, empty = all.
-  Bench(std::string shape, bool is_long, std::vector<std::string> works)
-      : name_(std::move(shape)), config_(shape_named(name_)), is_long_(is_long), works_(std::move(works)) {
+  Bench(std::string shape, bool is_long, size_t train_tokens, std::vector<std::string> works)
+      : name_(std::move(shape)),
+        config_(shape_named(name_)),
+        is_long_(is_long),
+        train_tokens_(train_tokens),
+        works_(std::move(works)) {
     const double width = static_cast<double>(config_.hidden_size);
     block_parameters_ =
         static_cast<double>(config_.num_layers) *
@@ -80,7 +84,7 @@ class Bench {
   }
 
   std::vector<Row> run() {
-    limits_ = kernels::measure_limits(probe_, 0.5);
+    limits_ = kernels::measure_limits(0.5);
     log_info(fmt::format(
         "limits: {:.0f} GFLOP/s f32 in registers, {:.0f} in a large product, {:.1f} GB/s reading memory",
         limits_.f32_flops / 1e9, limits_.product_flops / 1e9, limits_.read_bytes / 1e9));
@@ -91,8 +95,8 @@ class Bench {
       if (measures("score")) score(weights, Precision::f32);
     }
     if (measures("train")) {
-      train(Precision::f32, 1024);
-      train(Precision::bf16, 1024);
+      train(Precision::f32, train_tokens_);
+      train(Precision::bf16, train_tokens_);
       if (is_long_ && !is_tiny()) train(Precision::f32, 16384);
     }
     return rows_;
@@ -104,14 +108,22 @@ class Bench {
   const std::string name_;
   const ModelConfig config_;
   const bool is_long_;
+  const size_t train_tokens_;
   const std::vector<std::string> works_;
   double block_parameters_ = 0, head_parameters_ = 0;
-  kernels::MachineProbe probe_;
   kernels::MachineLimits limits_;
   std::vector<Row> rows_;
 
   bool measures(const char* work) const {
     return works_.empty() || std::find(works_.begin(), works_.end(), work) != works_.end();
+  }
+  // Operations of a token in the forward pass over a sequence: two for every parameter, and causal attention,
+  // which sees half of the sequence on average. Gradients take twice as many. Neither what is computed a
+  // second time to save memory nor keys that are masked count.
+  double forward_flops(double tokens, bool with_head) const {
+    const double attention =
+        4 * static_cast<double>(config_.num_layers * config_.num_heads * config_.head_dim) * (tokens + 1) / 2;
+    return 2 * (block_parameters_ + (with_head ? head_parameters_ : 0)) + attention;
   }
   bool is_tiny() const { return config_.vocab_size < 1000; }
   double flops(Precision precision) const {
@@ -121,9 +133,11 @@ class Bench {
   int several() const { return is_tiny() ? 10 : 3; }
 
   // What the machine does just now of what bounds the work.
-  double sustained(Bound bound, Precision precision) {
+  double sustained(Bound bound, Precision precision) const {
     const double seconds = is_tiny() ? 0.3 : 1;
-    return (bound == Bound::memory ? probe_.reading(seconds) : probe_.product(seconds, precision)).sustained;
+    return (bound == Bound::memory ? kernels::measure_reading(seconds)
+                                   : kernels::measure_product(seconds, precision))
+        .sustained;
   }
 
   // The speed is the best of several calls, as the limit was measured. Each call is also compared with what
@@ -202,7 +216,7 @@ class Bench {
     for (int64_t i = 0; i < kTokens / kPage; ++i) pages.push_back(cache.allocate());
     const std::vector<Token> tokens(kTokens, 7);
     const std::vector<model::DecodeRows> rows = {{tokens, 0, pages.data(), true}};
-    measure("prefill 512, bf16", kTokens, flops(precision) / (2 * block_parameters_), Bound::compute,
+    measure("prefill 512, bf16", kTokens, flops(precision) / forward_flops(kTokens, false), Bound::compute,
             precision, several(), [&] { decoder.step(cache, rows, [](size_t, std::span<float>) {}); });
   }
 
@@ -223,7 +237,7 @@ class Bench {
     const double tokens = is_tiny() ? 48000 : 512;
     model::Workspace workspace;
     measure(precision == Precision::bf16 ? "score, top 16, bf16" : "score, top 16, f32", tokens,
-            flops(precision) / (2 * (block_parameters_ + head_parameters_)), Bound::compute, precision,
+            flops(precision) / forward_flops(is_tiny() ? 100 : 512, true), Bound::compute, precision,
             several(), [&] {
               (void)distill::score_student(weights, batch, {.top_k = 16, .precision = precision}, workspace);
             });
@@ -248,12 +262,12 @@ class Bench {
     for (const Rollout& rollout : batch) supervision.push_back(constant_supervision(rollout));
     std::vector<distill::TrainingItem> items;
     for (size_t i = 0; i < batch.size(); ++i) items.push_back({&batch[i], &supervision[i], 1e-3f});
-    model::TrainingPass pass(weights, precision, size_t{1500} << 20);
+    model::TrainingPass pass(weights, precision, size_t{1300} << 20);
     const std::string kind = precision == Precision::bf16 ? "train, bf16 products" : "train, f32";
     measure(is_tiny() ? kind : fmt::format("{}, {} tokens", kind, length),
             static_cast<double>(is_tiny() ? 12800 : length - 1),
-            flops(precision) / (6 * (block_parameters_ + head_parameters_)), Bound::compute, precision,
-            length > 1024 ? 1 : several(),
+            flops(precision) / (3 * forward_flops(is_tiny() ? 100 : static_cast<double>(length), true)),
+            Bound::compute, precision, length > 1024 ? 1 : several(),
             [&] { (void)distill::accumulate_gradient(gradients, pass, weights, items, {}, precision); });
   }
 
@@ -316,6 +330,7 @@ void add_bench(CLI::App& app) {
   struct Options {
     std::string shape = "qwen3-0.6b";
     bool is_long = false;
+    size_t tokens = 1024;
     std::vector<std::string> works;
   };
   auto options = std::make_shared<Options>();
@@ -326,12 +341,15 @@ void add_bench(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--long", options->is_long,
                     "also decoding at contexts of 1K, 4K and 16K, and training on 16,384 tokens");
+  command->add_option("--tokens", options->tokens, "of the response to train on; not for tiny")
+      ->check(CLI::Range(2, 32768))
+      ->capture_default_str();
   command->add_option("--work", options->works, "only these kinds of work: decode, score, train")
       ->check(CLI::IsMember({"decode", "score", "train"}))
       ->delimiter(',');
   command->footer("Example:\n  ropd bench --shape tiny\n  ropd bench --shape qwen3-0.6b --long --json");
   command->callback([options, command] {
-    Bench bench(options->shape, options->is_long, options->works);
+    Bench bench(options->shape, options->is_long, options->tokens, options->works);
     const auto rows = bench.run();
     print(bench, options->shape, rows, wants_json(*command));
   });

@@ -82,7 +82,7 @@ Rate measure(double seconds, const Work& work) {
 
 }  // namespace
 
-Rate MachineProbe::multiply_adds(double seconds) const {
+Rate measure_multiply_adds(double seconds) {
   return measure(seconds, [] {
     double done = 0;
 #pragma omp parallel reduction(+ : done)
@@ -95,24 +95,19 @@ Rate MachineProbe::multiply_adds(double seconds) const {
   });
 }
 
-Rate MachineProbe::product(double seconds, Precision precision) {
-  constexpr int64_t kRows = 1024, kDepth = 1024,
-                    kColumns = 4096;  // long enough for its even end not to count
-  if (x_.empty()) {
-    x_.assign(kRows * kDepth, 0.5f);
-    w_.assign(kColumns * kDepth, 0.25f);
-    y_.resize(kRows * kColumns);
-  }
-  auto& packed = precision == Precision::bf16 ? bf16_ : f32_;
-  if (!packed) packed = PackedWeight::pack({w_.data(), DType::f32, kColumns, kDepth}, precision);
+Rate measure_product(double seconds, Precision precision) {
+  // Long enough for the uneven end not to count.
+  constexpr int64_t kRows = 1024, kDepth = 1024, kColumns = 4096;
+  const std::vector<float> x(kRows * kDepth, 0.5f), w(kColumns * kDepth, 0.25f);
+  std::vector<float> y(kRows * kColumns);
+  const auto packed = PackedWeight::pack({w.data(), DType::f32, kColumns, kDepth}, precision);
   return measure(seconds, [&] {
-    matmul(y_, x_, *packed);
+    matmul(y, x, packed);
     return 2.0 * kRows * kDepth * kColumns;
   });
 }
 
-Rate MachineProbe::reading(double seconds) const {
-  // Not kept: it would show in the memory that work done in between needs.
+Rate measure_reading(double seconds) {
   const std::vector<float> memory((size_t{512} << 20) / sizeof(float), 1.0f);
   return measure(seconds, [&] {
     double sum = 0;
@@ -127,13 +122,13 @@ Rate MachineProbe::reading(double seconds) const {
   });
 }
 
-MachineLimits measure_limits(MachineProbe& probe, double seconds) {
+MachineLimits measure_limits(double seconds) {
   MachineLimits limits;
-  limits.f32_flops = probe.multiply_adds(seconds).best;
-  limits.product_flops = probe.product(seconds, Precision::f32).best;
+  limits.f32_flops = measure_multiply_adds(seconds).best;
+  limits.product_flops = measure_product(seconds, Precision::f32).best;
   // No portable way to write the native instruction here; its best product stands for the limit.
-  limits.bf16_flops = has_native_bf16() ? probe.product(seconds, Precision::bf16).best : limits.f32_flops;
-  limits.read_bytes = probe.reading(seconds).best;
+  limits.bf16_flops = has_native_bf16() ? measure_product(seconds, Precision::bf16).best : limits.f32_flops;
+  limits.read_bytes = measure_reading(seconds).best;
   return limits;
 }
 

@@ -1,9 +1,5 @@
 // What this machine can do, measured: what `ropd bench` compares with.
 #pragma once
-#include <cstddef>
-#include <optional>
-#include <vector>
-
 #include "kernels/matmul.h"
 
 namespace ropd::kernels {
@@ -15,17 +11,10 @@ struct Rate {
   double best = 0, sustained = 0;
 };
 
-class MachineProbe {
- public:
-  // Each takes about `seconds` and uses all threads.
-  Rate multiply_adds(double seconds) const;           // on registers alone; two operations each
-  Rate product(double seconds, Precision precision);  // our large matrix product: the practical limit
-  Rate reading(double seconds) const;                 // streaming through memory larger than any cache
-
- private:
-  std::vector<float> x_, w_, y_;  // empty until needed
-  std::optional<PackedWeight> f32_, bf16_;
-};
+// Each takes about `seconds`, uses all threads and keeps no memory.
+Rate measure_multiply_adds(double seconds);                 // on registers alone; two operations each
+Rate measure_product(double seconds, Precision precision);  // our large matrix product: the practical limit
+Rate measure_reading(double seconds);                       // streaming through memory larger than any cache
 
 struct MachineLimits {
   double f32_flops = 0;
@@ -35,6 +24,6 @@ struct MachineLimits {
 };
 
 // The best of each; takes about `seconds` for each.
-MachineLimits measure_limits(MachineProbe& probe, double seconds);
+MachineLimits measure_limits(double seconds);
 
 }  // namespace ropd::kernels

@@ -6,18 +6,16 @@ namespace ropd::kernels {
 namespace {
 
 TEST(MeasureLimits, GivesRatesOfARealMachine) {
-  MachineProbe probe;
-  const auto limits = measure_limits(probe, 0.01);
+  const auto limits = measure_limits(0.01);
   EXPECT_GT(limits.f32_flops, 1e8);
   EXPECT_LT(limits.f32_flops, 1e16);
   EXPECT_GE(limits.bf16_flops, 0.5 * limits.f32_flops);
   EXPECT_GT(limits.read_bytes, 1e7);
 }
 
-TEST(MachineProbe, SustainsAtMostItsBest) {
-  MachineProbe probe;
+TEST(Rate, IsSustainedAtMostAtItsBest) {
   for (const Rate& rate :
-       {probe.multiply_adds(0.02), probe.product(0.02, Precision::bf16), probe.reading(0.02)}) {
+       {measure_multiply_adds(0.02), measure_product(0.02, Precision::bf16), measure_reading(0.02)}) {
     EXPECT_GT(rate.sustained, 0);
     EXPECT_LE(rate.sustained, rate.best);
   }

@@ -13,6 +13,8 @@ namespace {
 // Rows that share one pass over the head. More rows read the head less often; their block of logits should
 // stay in the cache.
 constexpr int64_t kScoreRows = 512;
+// With a packed head, all of whose logits exist: 64 rows of a large vocabulary.
+constexpr size_t kScoreScratchBytes = size_t{40} << 20;
 
 WeightView rows_of(const WeightView& weight, int64_t begin, int64_t count) {
   const auto* data = static_cast<const std::byte*>(weight.data);
@@ -117,6 +119,12 @@ int64_t rows_within(size_t scratch_bytes, int64_t bytes_per_row) {
   return std::max<int64_t>(1, static_cast<int64_t>(scratch_bytes) / bytes_per_row);
 }
 
+// Rows of a chunk when all chunks are to be about as large.
+int64_t even_rows(int64_t rows, int64_t most) {
+  const int64_t chunks = std::max<int64_t>(1, (rows + most - 1) / most);
+  return (rows + chunks - 1) / chunks;
+}
+
 void add_head_gradients(std::span<float> grad_hidden, std::span<float> grad_weight,
                         std::span<const float> grad_logits, std::span<const float> hidden,
                         const WeightView& head, Precision precision) {
@@ -144,7 +152,7 @@ VocabularyScores score_vocabulary(std::span<const float> hidden, const PackedWei
                                   const ScoreRequest& request) {
   const int64_t rows = static_cast<int64_t>(hidden.size()) / head.columns();
   // A packed head is multiplied as a whole, so the rows bound the scratch.
-  return score_blocks(rows, head.rows(), rows_within(kVocabScratchBytes / 4, head.rows() * 4),
+  return score_blocks(rows, head.rows(), rows_within(kScoreScratchBytes, head.rows() * 4),
                       (head.rows() + kVocabBlock - 1) / kVocabBlock * kVocabBlock, request,
                       [&](std::span<float> logits, int64_t first, int64_t count, int64_t, int64_t) {
                         matmul(logits,
@@ -159,7 +167,7 @@ void vocab_head_grad(std::span<float> grad_hidden, std::span<float> grad_weight,
                      size_t scratch_bytes, const RowObjective& row_objective) {
   const int64_t width = head.columns, vocabulary = head.rows,
                 rows = static_cast<int64_t>(hidden.size()) / width;
-  const int64_t rows_at_once = std::min(rows, rows_within(scratch_bytes, vocabulary * 4));
+  const int64_t rows_at_once = even_rows(rows, rows_within(scratch_bytes, vocabulary * 4));
   Buffer scratch(static_cast<size_t>(rows_at_once * vocabulary));
   for (int64_t first = 0; first < rows; first += rows_at_once) {
     const int64_t count = std::min(rows_at_once, rows - first);
@@ -182,7 +190,7 @@ void vocab_head_pairs(std::span<float> grad_hidden, std::span<float> grad_weight
   const int64_t rows = static_cast<int64_t>(student.hidden.size()) / width;
   assert(teacher.head.rows == vocabulary &&
          static_cast<int64_t>(teacher.hidden.size()) == rows * teacher_width);
-  const int64_t rows_at_once = std::min(rows, rows_within(scratch_bytes, 2 * vocabulary * 4));
+  const int64_t rows_at_once = even_rows(rows, rows_within(scratch_bytes, 2 * vocabulary * 4));
   Buffer scratch(static_cast<size_t>(2 * rows_at_once * vocabulary));
   for (int64_t first = 0; first < rows; first += rows_at_once) {
     const int64_t count = std::min(rows_at_once, rows - first);

@@ -28,7 +28,7 @@ struct VocabularyScores {
   std::vector<float> given_logprobs;  // as given_ids
 };
 
-inline constexpr size_t kVocabScratchBytes = size_t{160} << 20;
+inline constexpr size_t kVocabScratchBytes = size_t{128} << 20;  // for the gradient
 
 // hidden [R, D], head [V, D]. Both forms give the same bits (as their products do).
 VocabularyScores score_vocabulary(std::span<const float> hidden, const WeightView& head, Precision precision,

@@ -98,8 +98,8 @@ size_t scratch_bytes_per_token(const ModelConfig& c, bool with_gradient) {
   return static_cast<size_t>(floats) * sizeof(float);
 }
 
-void block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, const LayerWeights& weights,
-           const BlockContext& context, const Attend& attend) {
+void trace_block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, const LayerWeights& weights,
+                 const BlockContext& context, const Attend& attend) {
   const ModelConfig& c = context.config;
   const size_t rows = rows_of(context);
   trace.input.resize(x.size());
@@ -121,12 +121,18 @@ void block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, const L
   trace.middle.resize(x.size());
   std::copy(x.begin(), x.end(), trace.middle.data());
   normalize(scratch.normed, trace.middle_inv_rms, x, weights.post_attention_norm, context);
-  if (!weights.experts.empty()) {
-    mixture_of_experts(x, scratch.normed, weights, c, context.precision);
-    return;
-  }
+  if (!weights.experts.empty()) return;
   project(trace.gate, scratch.normed, weights.gate, {}, context);
   project(trace.up, scratch.normed, weights.up, {}, context);
+}
+
+void block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, const LayerWeights& weights,
+           const BlockContext& context, const Attend& attend) {
+  trace_block(x, trace, scratch, weights, context, attend);
+  if (!weights.experts.empty()) {
+    mixture_of_experts(x, scratch.normed, weights, context.config, context.precision);
+    return;
+  }
   scratch.grad_wide.resize(trace.gate.size());
   kernels::swiglu(scratch.grad_wide, trace.gate, trace.up);
   scratch.projected.resize(x.size());

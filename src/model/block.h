@@ -61,6 +61,11 @@ struct BlockContext {
   Precision precision;
 };
 
+// What block_grad needs, in `trace`; of block() everything but the last step, so x [T, D] is replaced by the
+// residual stream between attention and MLP.
+void trace_block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, const LayerWeights& weights,
+                 const BlockContext& context, const Attend& attend);
+
 // x [T, D] is replaced by the layer's output. `trace` receives what block_grad needs.
 void block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, const LayerWeights& weights,
            const BlockContext& context, const Attend& attend);

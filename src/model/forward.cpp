@@ -176,7 +176,7 @@ void TrainingPass::forward(Lane& lane, const Weights& weights, const PackedBatch
   const size_t trace_bytes = trace_bytes_per_token(c) * batch.tokens.size();
   const size_t kept = std::min(layers, trace_budget_bytes / std::max<size_t>(trace_bytes, 1));
   lane.traces.resize(kept);
-  lane.inputs.resize(layers - kept);
+  lane.inputs.resize(kept < layers ? layers - kept - 1 : 0);  // the last layer is not computed again
 
   Buffer& x = lane.workspace.x;
   x.resize(batch.tokens.size() * static_cast<size_t>(c.hidden_size));
@@ -184,7 +184,7 @@ void TrainingPass::forward(Lane& lane, const Weights& weights, const PackedBatch
   const BlockContext context = this->context(lane, batch);
   const Attend attend = packed_attention(batch, c);
   for (size_t i = 0; i < layers; ++i) {
-    if (i >= kept) {
+    if (i >= kept && i + 1 < layers) {
       Buffer& input = lane.inputs[i - kept];
       input.resize(x.size());
       std::copy_n(x.data(), x.size(), input.data());
@@ -212,11 +212,11 @@ void TrainingPass::backward(Lane& lane, std::span<float> grad_x, Gradients& grad
   });
   for (size_t i = layers; i-- > 0;) {
     const BlockTrace* trace = i < kept ? &lane.traces[i] : &workspace.trace;
-    if (i >= kept) {
+    if (i >= kept && i + 1 < layers) {  // the last layer's trace is still there
       Buffer& x = workspace.x;
       x.resize(lane.inputs[i - kept].size());
       std::copy_n(lane.inputs[i - kept].data(), x.size(), x.data());
-      block(x, workspace.trace, workspace.scratch, weights.layers[i], context, attend);
+      trace_block(x, workspace.trace, workspace.scratch, weights.layers[i], context, attend);
     }
     block_grad(grad_x, gradients.layer(static_cast<int64_t>(i)), *trace, workspace.scratch, weights.layers[i],
                context, batch.sequence_begins, turn);
