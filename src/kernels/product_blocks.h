@@ -4,8 +4,6 @@
 //   BElement, kPanel, kUnit  packed B: blocks of kDepthBlock rows, in each panels of kPanel columns,
 //                            [depth / kUnit][kPanel][kUnit]
 //   pack_a, pack_b           copy a block into that form; pack_a may write kPackSlack elements too many
-//   kWidens                  whether tiles are faster on f32 panels, so that a bf16 panel that several tiles
-//                            use is better widened once, by widen()
 //   kReadsRows               whether tile() can also take A as stored, rows a_stride apart (0: packed)
 //   tile(rows, panels, ...)  C tile += A tile · B panels, chains in order of depth, fetching `ahead`
 //   meanwhile
@@ -13,7 +11,7 @@
 
 // Scratch for packed blocks, one piece of memory for each use. Per thread and kept between calls: a call is
 // shorter than mapping fresh pages would take.
-enum class Scratch { rows, panels, wide_panel };
+enum class Scratch { rows, panels };
 template <Scratch kUse, class Element>
 Element* block_scratch(int64_t elements) {
   struct Buffer {
@@ -64,7 +62,8 @@ inline constexpr int64_t kPanelsAtOnce = 512;    // panels of a depth block (12 
 inline constexpr int64_t kTasksPerThread = 8;    // enough for an even end
 inline constexpr int64_t kMinTaskPanels = 8;     // fewer would read A too often
 inline constexpr int64_t kMaxTaskPanels = 64;
-inline constexpr int64_t kStreamRows = 12;  // up to so many, B comes from memory: in one long run each
+inline constexpr int64_t kStreamRows = 12;  // up to so many, B comes from memory: in long runs, and of them
+inline constexpr int64_t kStreamsPerThread = 4;
 
 // C tile of `rows` rows and up to `panels` panels at (row, panel); the last panel may be partly outside of C.
 template <class Kernel, class BElement>
@@ -216,9 +215,6 @@ void product_part(const Product& p, const RowBlocks<Kernel>& a, const Panels<Ker
   const int64_t height = tile_height<Kernel>(rows), tiles = (rows + height - 1) / height;
   // Few rows: the chains of one panel cannot hide the latency of an fma, so several panels go side by side.
   const int64_t side_by_side = rows == 1 ? 4 : rows <= 3 ? 2 : 1;
-  const bool widens = Kernel::kWidens && sizeof(BElement) == 2 && rows > 2 * Kernel::kRows;
-  [[maybe_unused]] float* const wide_panel =
-      widens ? block_scratch<Scratch::wide_panel, float>(Kernel::kPanel * kDepthBlock) : nullptr;
 
   for (int64_t depth0 = piece.depth_begin; depth0 < piece.depth_end; depth0 += kDepthBlock) {
     const int64_t depth = unit_depth<Kernel>(std::min(kDepthBlock, piece.depth_end - depth0));
@@ -240,14 +236,6 @@ void product_part(const Product& p, const RowBlocks<Kernel>& a, const Panels<Ker
       if (is_last && has_next && rows > kRowBlock / 2)
         ahead = {reinterpret_cast<const char*>(a.block(block, depth0 + kDepthBlock)),
                  height * FetchAhead::kDepth * static_cast<int64_t>(sizeof(*a_block)), true};
-      if constexpr (Kernel::kWidens && sizeof(BElement) == 2) {
-        if (widens) {
-          Kernel::widen(wide_panel, panel_data, panel_size);
-          tiles_down<Kernel>(p, a_block, a.stride, row0, row1, height, wide_panel, panel_size, panel, panels,
-                             depth, add, ahead);
-          continue;
-        }
-      }
       tiles_down<Kernel>(p, a_block, a.stride, row0, row1, height, panel_data, panel_size, panel, panels,
                          depth, add, ahead);
     }
@@ -271,11 +259,11 @@ struct TaskGrid {
   static TaskGrid of(const Piece& piece, bool is_stream, int threads) {
     const int64_t panels = piece.panels(), blocks = piece.row_blocks();
     const int64_t wanted = blocks * panels / (kTasksPerThread * threads);
-    const int64_t most = is_stream
-                             ? (panels + threads - 1) / threads
-                             : std::clamp(threads == 1 ? panels : wanted, kMinTaskPanels, kMaxTaskPanels);
+    const int64_t most = is_stream      ? (panels / (kStreamsPerThread * threads) + 4) / 4 * 4
+                         : threads == 1 ? std::min(panels, kMaxTaskPanels)
+                                        : std::clamp(wanted, kMinTaskPanels, kMaxTaskPanels);
     const int64_t tasks = (panels + most - 1) / most;
-    return {blocks, tasks, (panels + tasks - 1) / tasks};
+    return {blocks, tasks, is_stream ? most : (panels + tasks - 1) / tasks};
   }
   int64_t count() const { return row_blocks * panel_tasks; }
 };

@@ -27,7 +27,6 @@ struct NativeKernel {
   static constexpr int64_t kUnit = 2;
   static constexpr int64_t kPackSlack = 0;
   static constexpr bool kReadsRows = false;  // A is rounded while it is packed
-  static constexpr bool kWidens = false;
 
   static void pack_a(Bf16* to, const Product& p, int64_t row, int64_t rows, int64_t depth0, int64_t depth) {
     const float* from = p.a + row * p.a_row_stride + depth0 * p.a_column_stride;

@@ -1,5 +1,6 @@
 // The portable register tile on Highway vectors: f32 chains, B in f32 or bf16, compiled for SSE4, AVX2 and
-// AVX-512.
+// AVX-512. A panel is two vectors wide. In a bf16 panel column j and column j of the second half lie in one
+// 32-bit word, so that a shift and a mask make two vectors of them: as fast as reading f32.
 #include "kernels/product.h"
 
 #include <omp.h>
@@ -33,10 +34,6 @@ inline float round_bf16(float value) {
   return std::bit_cast<float>((is_nan ? bits | 0x400000u : rounded) & 0xffff0000u);
 }
 
-// A value of B as the panel keeps it; for bf16 panels it is on the bf16 grid already.
-inline void put(float* to, float value) { *to = value; }
-inline void put(Bf16* to, float value) { *to = static_cast<Bf16>(std::bit_cast<uint32_t>(value) >> 16); }
-
 template <class Tag>
 HWY_INLINE auto load_wide(Tag tag, const float* p) {
   return hn::LoadU(tag, p);
@@ -47,9 +44,25 @@ HWY_INLINE auto load_wide(Tag tag, const Bf16* p) {
   const hn::Rebind<uint32_t, Tag> whole;
   return hn::BitCast(tag, hn::ShiftLeft<16>(hn::PromoteTo(whole, hn::LoadU(half, p))));
 }
-template <class BElement>
-HWY_INLINE auto load_b(const BElement* p) {
-  return load_wide(Lanes(), p);
+
+// A row of a panel.
+struct PanelRow {
+  hn::Vec<Lanes> half[2];
+};
+HWY_INLINE PanelRow load_panel_row(const float* p) {
+  return {{hn::LoadU(Lanes(), p), hn::LoadU(Lanes(), p + kLanes)}};
+}
+HWY_INLINE PanelRow load_panel_row(const Bf16* p) {
+  const hn::RebindToUnsigned<Lanes> words;
+  const auto pairs = hn::LoadU(words, reinterpret_cast<const uint32_t*>(p));
+  return {{hn::BitCast(Lanes(), hn::ShiftLeft<16>(pairs)),
+           hn::BitCast(Lanes(), hn::And(pairs, hn::Set(words, 0xffff0000u)))}};
+}
+
+// Column `column` of a row; for bf16 panels the value is on the bf16 grid already.
+inline void put(float* row, int64_t column, float value) { row[column] = value; }
+inline void put(Bf16* row, int64_t column, float value) {
+  row[2 * (column % kLanes) + column / kLanes] = static_cast<Bf16>(std::bit_cast<uint32_t>(value) >> 16);
 }
 
 // Packing turns rows into columns. It does so by squares that are transposed in registers.
@@ -68,11 +81,15 @@ HWY_INLINE SquareRow rounded_bf16(SquareRow row) {
   return hn::BitCast(SquareTag(), hn::And(chosen, hn::Set(whole, 0xffff0000u)));
 }
 
-HWY_INLINE void store_square_row(float* to, SquareRow row) { hn::StoreU(row, SquareTag(), to); }
-HWY_INLINE void store_square_row(Bf16* to, SquareRow row) {
-  const hn::Rebind<uint16_t, SquareTag> half;
-  const hn::RebindToUnsigned<SquareTag> whole;
-  hn::StoreU(hn::TruncateTo(half, hn::ShiftRight<16>(hn::BitCast(whole, row))), half, to);
+// Columns [column, column + kSquare) of a panel's row and the same ones of its second half.
+HWY_INLINE void store_square_rows(float* row, int64_t column, SquareRow first, SquareRow second) {
+  hn::StoreU(first, SquareTag(), row + column);
+  hn::StoreU(second, SquareTag(), row + kLanes + column);
+}
+HWY_INLINE void store_square_rows(Bf16* row, int64_t column, SquareRow first, SquareRow second) {
+  const hn::RebindToUnsigned<SquareTag> words;
+  const auto pairs = hn::Or(hn::ShiftRight<16>(hn::BitCast(words, first)), hn::BitCast(words, second));
+  hn::StoreU(pairs, words, reinterpret_cast<uint32_t*>(row) + column);
 }
 
 HWY_INLINE void transpose(SquareRow (&rows)[kSquare]) {
@@ -160,33 +177,38 @@ struct PortableKernel {
         static_cast<const Stored*>(p.b) + depth0 * p.b_row_stride + column0 * p.b_column_stride;
     if (columns == kPanel && p.b_column_stride == 1) {
       for (int64_t k = 0; k < depth; ++k)
-        for (int64_t j = 0; j < kPanel; ++j) put(to + k * kPanel + j, convert(from[k * p.b_row_stride + j]));
+        for (int64_t j = 0; j < kPanel; ++j) put(to + k * kPanel, j, convert(from[k * p.b_row_stride + j]));
       return;
     }
     int64_t k = 0;
     if (columns == kPanel && p.b_row_stride == 1 && p.b_dtype != DType::f16)
       for (; k + kSquare <= depth; k += kSquare)
-        for (int64_t j = 0; j < kPanel; j += kSquare)
-          copy_square(to + k * kPanel + j, from + j * p.b_column_stride + k, p);
+        for (int64_t j = 0; j < kLanes; j += kSquare)
+          copy_squares(to + k * kPanel, j, from + j * p.b_column_stride + k, p);
     for (; k < depth; ++k) {
       for (int64_t j = 0; j < columns; ++j)
-        put(to + k * kPanel + j, convert(from[k * p.b_row_stride + j * p.b_column_stride]));
-      for (int64_t j = columns; j < kPanel; ++j) put(to + k * kPanel + j, 0.0f);
+        put(to + k * kPanel, j, convert(from[k * p.b_row_stride + j * p.b_column_stride]));
+      for (int64_t j = columns; j < kPanel; ++j) put(to + k * kPanel, j, 0.0f);
     }
   }
 
-  // kSquare rows of a stored matrix become kSquare columns of a panel.
+  // Twice kSquare rows of a stored matrix become columns [column, column + kSquare) of both halves of a
+  // panel.
   template <class Stored, class BElement>
-  static HWY_INLINE void copy_square(BElement* to, const Stored* from, const Product& p) {
-    SquareRow square[kSquare];
+  static HWY_INLINE void copy_squares(BElement* to, int64_t column, const Stored* from, const Product& p) {
+    SquareRow square[2][kSquare];
+#pragma GCC unroll 2
+    for (int64_t half = 0; half < 2; ++half) {
 #pragma GCC unroll 8
-    for (int64_t i = 0; i < kSquare; ++i) {
-      square[i] = load_wide(SquareTag(), from + i * p.b_column_stride);
-      if (sizeof(Stored) == 4 && p.round_to_bf16) square[i] = rounded_bf16(square[i]);
+      for (int64_t i = 0; i < kSquare; ++i) {
+        square[half][i] = load_wide(SquareTag(), from + (half * kLanes + i) * p.b_column_stride);
+        if (sizeof(Stored) == 4 && p.round_to_bf16) square[half][i] = rounded_bf16(square[half][i]);
+      }
+      transpose(square[half]);
     }
-    transpose(square);
 #pragma GCC unroll 8
-    for (int64_t i = 0; i < kSquare; ++i) store_square_row(to + i * kPanel, square[i]);
+    for (int64_t i = 0; i < kSquare; ++i)
+      store_square_rows(to + i * kPanel, column, square[0][i], square[1][i]);
   }
 
   template <class BElement>
@@ -208,10 +230,6 @@ struct PortableKernel {
   }
 
   static constexpr bool kReadsRows = true;
-  static constexpr bool kWidens = true;
-  static void widen(float* to, const Bf16* from, int64_t count) {
-    for (int64_t i = 0; i < count; i += kLanes) hn::StoreU(load_b(from + i), Lanes(), to + i);
-  }
 
   // a_stride is used for rows in place only.
   template <int kTileRows, int kTilePanels, bool kInPlace, class BElement>
@@ -227,14 +245,14 @@ struct PortableKernel {
       for (int v = 0; v < kVectors; ++v)
         sum[r][v] = add ? hn::LoadU(lanes, c + r * c_stride + v * kLanes) : hn::Zero(lanes);
     const auto add_products = [&]() HWY_ATTR {
-      hn::Vec<Lanes> column[kVectors];
+      PanelRow column[kTilePanels];
 #pragma GCC unroll 16
-      for (int v = 0; v < kVectors; ++v) column[v] = load_b(b + (v / 2) * b_panel_stride + (v % 2) * kLanes);
+      for (int i = 0; i < kTilePanels; ++i) column[i] = load_panel_row(b + i * b_panel_stride);
 #pragma GCC unroll 16
       for (int r = 0; r < kTileRows; ++r) {
         const auto row = hn::Set(lanes, kInPlace ? a[r * a_stride] : a[r]);
 #pragma GCC unroll 16
-        for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(row, column[v], sum[r][v]);
+        for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(row, column[v / 2].half[v % 2], sum[r][v]);
       }
       a += kInPlace ? 1 : kTileRows;
       b += kPanel;
