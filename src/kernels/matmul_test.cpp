@@ -163,12 +163,12 @@ TEST(MatmulGradWeight, EqualsItsNaiveLoopAndAdds) {
           for (int64_t i = 0; i < m; ++i)
             want[j * k + d] = std::fma(rounded(grad_y[i * n + j], precision),
                                        rounded(x[i * k + d], precision), want[j * k + d]);
-      expect_product(grad_weight, want, precision);
+      ASSERT_EQ(grad_weight, want) << m << " " << n << " " << k;  // never over pairs
     }
 }
 
 TEST(MatmulGradWeight, TwoMicrobatchesEqualOne) {
-  const int64_t m = 300, n = 40, k = 70, first = 130;
+  const int64_t m = 300, n = 40, k = 70, first = 131;  // odd: a pair of tokens would be torn apart
   const auto grad_y = numbers(m * n, 15), x = numbers(m * k, 16);
   for (const auto precision : {Precision::f32, Precision::bf16}) {
     std::vector<float> once(n * k), twice(n * k);
