@@ -2,6 +2,7 @@
 
 #include <cassert>
 #include <utility>
+#include <vector>
 
 #include "kernels/product.h"
 
@@ -35,6 +36,21 @@ Product transposed_product(const WeightView& weight, Precision precision) {
   Product product = weight_product(weight, precision);
   std::swap(product.n, product.k);
   std::swap(product.b_row_stride, product.b_column_stride);  // B = W
+  return product;
+}
+
+Product packed_product(std::span<float> y, std::span<const float> x, const PackedWeight& weight) {
+  Product product;
+  product.n = weight.rows();
+  product.k = weight.columns();
+  product.m = static_cast<int64_t>(x.size()) / weight.columns();
+  assert(static_cast<int64_t>(x.size()) == product.m * product.k &&
+         static_cast<int64_t>(y.size()) == product.m * product.n);
+  product.round_to_bf16 = weight.precision() == Precision::bf16;
+  product.a = x.data();
+  product.a_row_stride = product.k;
+  product.c = y.data();
+  product.panels = weight.panels();
   return product;
 }
 
@@ -78,19 +94,23 @@ void matmul(std::span<float> y, std::span<const float> x, const WeightView& weig
 }
 
 void matmul(std::span<float> y, std::span<const float> x, const PackedWeight& weight, Update update) {
-  Product product;
+  Product product = packed_product(y, x, weight);
   product.add = update == Update::add;
-  product.n = weight.rows();
-  product.k = weight.columns();
-  product.m = static_cast<int64_t>(x.size()) / weight.columns();
-  assert(static_cast<int64_t>(x.size()) == product.m * product.k &&
-         static_cast<int64_t>(y.size()) == product.m * product.n);
-  product.round_to_bf16 = weight.precision() == Precision::bf16;
-  product.a = x.data();
-  product.a_row_stride = product.k;
-  product.c = y.data();
-  product.panels = weight.panels();
   run(product, weight.precision());
+}
+
+void matmul(std::span<const PackedOutput> outputs, std::span<const float> x) {
+  std::vector<Product> products;
+  for (const PackedOutput& output : outputs) {
+    products.push_back(packed_product(output.y, x, *output.weight));
+    assert(output.weight->precision() == outputs[0].weight->precision() &&
+           products.back().k == products[0].k);
+  }
+  const int64_t count = static_cast<int64_t>(products.size());
+  if (is_native(outputs[0].weight->precision()))
+    native_bf16_products(products.data(), count);
+  else
+    portable_products(products.data(), count);
 }
 
 void matmul_grad_x(std::span<float> grad_x, std::span<const float> grad_y, const WeightView& weight,

@@ -58,6 +58,14 @@ void matmul(std::span<float> y, std::span<const float> x, const WeightView& weig
 void matmul(std::span<float> y, std::span<const float> x, const PackedWeight& weight,
             Update update = Update::replace);
 
+// Several weights of one precision and one K applied to the same x; the same bits, but threads wait for each
+// other once.
+struct PackedOutput {
+  std::span<float> y;
+  const PackedWeight* weight;
+};
+void matmul(std::span<const PackedOutput> outputs, std::span<const float> x);
+
 // grad_y [M, N] · W into grad_x [M, K].
 void matmul_grad_x(std::span<float> grad_x, std::span<const float> grad_y, const WeightView& weight,
                    Precision precision, Update update = Update::add);

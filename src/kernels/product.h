@@ -30,6 +30,7 @@ struct PanelLayout {
 // The portable kernels (f32 arithmetic), compiled for several instruction sets and chosen at run time.
 PanelLayout portable_layout();
 void portable_product(const Product& product);
+void portable_products(const Product* products, int64_t count);  // of the same A, with stored panels
 void portable_pack(std::byte* panels,
                    const Product& product);  // every panel of product.b, as round_to_bf16 says
 
@@ -37,6 +38,7 @@ void portable_pack(std::byte* panels,
 bool has_native_bf16();
 PanelLayout native_bf16_layout();
 void native_bf16_product(const Product& product);
+void native_bf16_products(const Product* products, int64_t count);
 void native_bf16_pack(std::byte* panels, const Product& product);
 
 }  // namespace ropd::kernels

@@ -268,21 +268,59 @@ struct TaskGrid {
   int64_t count() const { return row_blocks * panel_tasks; }
 };
 
+// Where the rows of a piece are or will be packed.
 template <class Kernel, class BElement>
-void product_piece(const Product& p, const Piece& piece, int threads) {
-  constexpr int64_t kPanelsPerUnit = 8;  // packed by a thread in one go
+RowBlocks<Kernel> rows_of(const Product& p, const Piece& piece) {
   RowBlocks<Kernel> a{piece};
-  int64_t row_units = 0, panel_units = 0;  // to pack
   if (reads_in_place<Kernel, BElement>(p)) {
     a.in_place = p.a + piece.row_begin * p.a_row_stride;
     a.stride = p.a_row_stride;
   } else {
-    row_units = piece.row_blocks() * piece.depth_blocks();
-    a.packed = block_scratch<Scratch::rows, typename Kernel::AElement>(row_units * a.kBlockSize);
+    a.packed = block_scratch<Scratch::rows, typename Kernel::AElement>(piece.row_blocks() *
+                                                                       piece.depth_blocks() * a.kBlockSize);
   }
-  // Stored panels are only read.
-  Panels<Kernel, BElement> b{reinterpret_cast<BElement*>(const_cast<std::byte*>(p.panels)), 0, 0,
-                             (p.n + Kernel::kPanel - 1) / Kernel::kPanel};
+  return a;
+}
+
+template <class Kernel>
+int64_t num_panels(const Product& p) {
+  return (p.n + Kernel::kPanel - 1) / Kernel::kPanel;
+}
+
+// As PackedWeight keeps them; only read.
+template <class Kernel, class BElement>
+Panels<Kernel, BElement> stored_panels(const Product& p) {
+  return {reinterpret_cast<BElement*>(const_cast<std::byte*>(p.panels)), 0, 0, num_panels<Kernel>(p)};
+}
+
+// Calls pack(unit) for all units, then run(task) for all tasks.
+template <class Pack, class Run>
+void pack_and_run(int64_t units, const Pack& pack, int64_t tasks, const Run& run, int threads) {
+  if (threads == 1) {
+    for (int64_t unit = 0; unit < units; ++unit) pack(unit);
+    for (int64_t task = 0; task < tasks; ++task) run(task);
+    return;
+  }
+  const bool packs_alone = units < threads;  // a barrier would take longer
+  if (packs_alone)
+    for (int64_t unit = 0; unit < units; ++unit) pack(unit);
+#pragma omp parallel num_threads(threads)
+  {
+    if (!packs_alone)
+#pragma omp for schedule(dynamic, 1)
+      for (int64_t unit = 0; unit < units; ++unit) pack(unit);
+#pragma omp for schedule(dynamic, 1)
+    for (int64_t task = 0; task < tasks; ++task) run(task);
+  }
+}
+
+template <class Kernel, class BElement>
+void product_piece(const Product& p, const Piece& piece, int threads) {
+  constexpr int64_t kPanelsPerUnit = 8;  // packed by a thread in one go
+  const RowBlocks<Kernel> a = rows_of<Kernel, BElement>(p, piece);
+  Panels<Kernel, BElement> b = stored_panels<Kernel, BElement>(p);
+  const int64_t row_units = a.packed ? piece.row_blocks() * piece.depth_blocks() : 0;
+  int64_t panel_units = 0;
   const int64_t panels_to_pack = p.panels ? 0 : piece.panels() * piece.depth_blocks();
   if (panels_to_pack > 0) {
     panel_units = (panels_to_pack + kPanelsPerUnit - 1) / kPanelsPerUnit;
@@ -302,22 +340,15 @@ void product_piece(const Product& p, const Piece& piece, int threads) {
     product_part<Kernel, BElement>(p, a, b, task / grid.panel_tasks, panel,
                                    std::min(piece.panel_end, panel + grid.panels_per_task));
   };
-  if (threads == 1) {
-    for (int64_t unit = 0; unit < units; ++unit) pack(unit);
-    for (int64_t task = 0; task < grid.count(); ++task) run(task);
-    return;
-  }
-  const bool packs_alone = units < threads;  // a barrier would take longer
-  if (packs_alone)
-    for (int64_t unit = 0; unit < units; ++unit) pack(unit);
-#pragma omp parallel num_threads(threads)
-  {
-    if (!packs_alone)
-#pragma omp for schedule(dynamic, 1)
-      for (int64_t unit = 0; unit < units; ++unit) pack(unit);
-#pragma omp for schedule(dynamic, 1)
-    for (int64_t task = 0; task < grid.count(); ++task) run(task);
-  }
+  pack_and_run(units, pack, grid.count(), run, threads);
+}
+
+// Below this many products waking the other threads costs more than it saves.
+inline int threads_for(const Product& p) {
+  constexpr double kWorthThreads = 1 << 18;
+  const bool is_small =
+      static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) < kWorthThreads;
+  return is_small || omp_in_parallel() ? 1 : omp_get_max_threads();
 }
 
 template <class Kernel, class BElement>
@@ -327,12 +358,8 @@ void product_threads(const Product& p) {
     if (!p.add) std::fill_n(p.c, p.m * p.n, 0.0f);
     return;
   }
-  // Below this many products waking the other threads costs more than it saves.
-  constexpr double kWorthThreads = 1 << 18;
-  const bool is_small =
-      static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) < kWorthThreads;
-  const int threads = is_small || omp_in_parallel() ? 1 : omp_get_max_threads();
-  const int64_t panels = (p.n + Kernel::kPanel - 1) / Kernel::kPanel;
+  const int threads = threads_for(p);
+  const int64_t panels = num_panels<Kernel>(p);
   const int64_t depth_blocks = std::min((p.k + kDepthBlock - 1) / kDepthBlock, kDepthAtOnce);
   const int64_t depth_at_once = depth_blocks * kDepthBlock,
                 rows_at_once = kRowBlocksAtOnce / depth_blocks * kRowBlock,
@@ -345,4 +372,38 @@ void product_threads(const Product& p) {
             {row, std::min(p.m, row + rows_at_once), panel, std::min(panels, panel + panels_at_once), depth,
              std::min(p.k, depth + depth_at_once)},
             threads);
+}
+
+// Products of the same A with stored panels. Where they are small, as in decoding, their tasks are shared out
+// together: one product after the other, threads would wait at the end of each.
+template <class Kernel, class BElement>
+void products_threads(const Product* products, int64_t count) {
+  constexpr int64_t kMost = 4;
+  const Product& first = products[0];
+  const Piece rows{0, first.m, 0, 0, 0, first.k};
+  const int threads = threads_for(first);
+  if (count > kMost || threads == 1 || first.m > kRowBlock || rows.depth_blocks() > kDepthAtOnce) {
+    for (int64_t i = 0; i < count; ++i) product_threads<Kernel, BElement>(products[i]);
+    return;
+  }
+  const RowBlocks<Kernel> a = rows_of<Kernel, BElement>(first, rows);
+  TaskGrid grids[kMost];
+  int64_t tasks = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    Piece piece = rows;
+    piece.panel_end = num_panels<Kernel>(products[i]);
+    grids[i] = TaskGrid::of(piece, first.m <= kStreamRows, threads);
+    tasks += grids[i].count();
+  }
+  const auto run = [&](int64_t task) {
+    int64_t i = 0;
+    for (; task >= grids[i].count(); ++i) task -= grids[i].count();
+    const int64_t panel = task * grids[i].panels_per_task;  // one block of rows
+    product_part<Kernel, BElement>(
+        products[i], a, stored_panels<Kernel, BElement>(products[i]), 0, panel,
+        std::min(num_panels<Kernel>(products[i]), panel + grids[i].panels_per_task));
+  };
+  pack_and_run(
+      a.packed ? rows.depth_blocks() : 0, [&](int64_t unit) { pack_block(first, a, unit); }, tasks, run,
+      threads);
 }

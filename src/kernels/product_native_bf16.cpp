@@ -114,6 +114,10 @@ void native_bf16_product(const Product& product) {
   native::product_threads<native::NativeKernel, Bf16>(product);
 }
 
+void native_bf16_products(const Product* products, int64_t count) {
+  native::products_threads<native::NativeKernel, Bf16>(products, count);
+}
+
 void native_bf16_pack(std::byte* to, const Product& product) {
   native::pack_all<native::NativeKernel>(reinterpret_cast<Bf16*>(to), product);
 }
@@ -142,6 +146,7 @@ namespace ropd::kernels {
 bool has_native_bf16() { return false; }
 PanelLayout native_bf16_layout() { fail("native bf16 products are not built for this processor family"); }
 void native_bf16_product(const Product&) { native_bf16_layout(); }
+void native_bf16_products(const Product*, int64_t) { native_bf16_layout(); }
 void native_bf16_pack(std::byte*, const Product&) { native_bf16_layout(); }
 }  // namespace ropd::kernels
 

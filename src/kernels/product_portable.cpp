@@ -319,6 +319,13 @@ void run_product(const Product& product) {
     product_threads<PortableKernel, float>(product);
 }
 
+void run_products(const Product* products, int64_t count) {
+  if (products[0].round_to_bf16)
+    products_threads<PortableKernel, Bf16>(products, count);
+  else
+    products_threads<PortableKernel, float>(products, count);
+}
+
 void pack_panels(std::byte* to, const Product& product) {
   if (product.round_to_bf16)
     pack_all<PortableKernel>(reinterpret_cast<Bf16*>(to), product);
@@ -333,9 +340,13 @@ HWY_AFTER_NAMESPACE();
 namespace ropd::kernels {
 HWY_EXPORT(layout);
 HWY_EXPORT(run_product);
+HWY_EXPORT(run_products);
 HWY_EXPORT(pack_panels);
 PanelLayout portable_layout() { return HWY_DYNAMIC_DISPATCH(layout)(); }
 void portable_product(const Product& product) { HWY_DYNAMIC_DISPATCH(run_product)(product); }
+void portable_products(const Product* products, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(run_products)(products, count);
+}
 void portable_pack(std::byte* panels, const Product& product) {
   HWY_DYNAMIC_DISPATCH(pack_panels)(panels, product);
 }

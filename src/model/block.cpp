@@ -36,11 +36,22 @@ void prepare_queries_and_keys(BlockScratch& scratch, Buffer& q_inv_rms, Buffer& 
   if (context.precision == Precision::bf16) kernels::round_to_bf16(scratch.k);
 }
 
-void project(Buffer& y, std::span<const float> x, const Linear& linear, std::span<const float> bias,
+struct Projection {
+  Buffer& y;
+  const Linear& linear;
+  std::span<const float> bias = {};
+};
+
+void project(std::initializer_list<Projection> projections, std::span<const float> x,
              const BlockContext& context) {
-  y.resize(rows_of(context) * static_cast<size_t>(linear.outputs()));
-  linear.apply(y, x, context.precision);
-  if (!bias.empty()) kernels::bias_add(y, bias);
+  std::vector<LinearOutput> outputs;
+  for (const Projection& p : projections) {
+    p.y.resize(rows_of(context) * static_cast<size_t>(p.linear.outputs()));
+    outputs.push_back({p.y, &p.linear});
+  }
+  apply_all(outputs, x, context.precision);
+  for (const Projection& p : projections)
+    if (!p.bias.empty()) kernels::bias_add(p.y, p.bias);
 }
 
 // The gradient through y = x Wᵀ: that of its weight in turn, and into grad_x.
@@ -106,9 +117,10 @@ void trace_block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, c
   std::copy(x.begin(), x.end(), trace.input.data());
 
   normalize(scratch.normed, trace.input_inv_rms, x, weights.input_norm, context);
-  project(trace.q, scratch.normed, weights.q, weights.q_bias, context);
-  project(trace.k, scratch.normed, weights.k, weights.k_bias, context);
-  project(trace.v, scratch.normed, weights.v, weights.v_bias, context);
+  project({{trace.q, weights.q, weights.q_bias},
+           {trace.k, weights.k, weights.k_bias},
+           {trace.v, weights.v, weights.v_bias}},
+          scratch.normed, context);
   if (context.precision == Precision::bf16) kernels::round_to_bf16(trace.v);
   prepare_queries_and_keys(scratch, trace.q_inv_rms, trace.k_inv_rms, trace, weights, context);
   trace.attended.resize(trace.q.size());
@@ -122,8 +134,7 @@ void trace_block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, c
   std::copy(x.begin(), x.end(), trace.middle.data());
   normalize(scratch.normed, trace.middle_inv_rms, x, weights.post_attention_norm, context);
   if (!weights.experts.empty()) return;
-  project(trace.gate, scratch.normed, weights.gate, {}, context);
-  project(trace.up, scratch.normed, weights.up, {}, context);
+  project({{trace.gate, weights.gate}, {trace.up, weights.up}}, scratch.normed, context);
 }
 
 void block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, const LayerWeights& weights,

@@ -98,6 +98,17 @@ void Linear::apply(std::span<float> y, std::span<const float> x, Precision preci
     kernels::matmul(y, x, stored, precision);
 }
 
+void apply_all(std::span<const LinearOutput> outputs, std::span<const float> x, Precision precision) {
+  std::vector<kernels::PackedOutput> packed;
+  for (const LinearOutput& output : outputs)
+    if (output.linear->packed && output.linear->packed->precision() == precision)
+      packed.push_back({output.y, output.linear->packed.get()});
+  if (packed.size() == outputs.size())
+    kernels::matmul(packed, x);
+  else
+    for (const LinearOutput& output : outputs) output.linear->apply(output.y, x, precision);
+}
+
 void Linear::apply_gradient(std::span<float> grad_x, std::span<const float> grad_y, Precision precision,
                             kernels::Update update) const {
   if (packed_transposed && packed_transposed->precision() == precision)

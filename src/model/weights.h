@@ -31,6 +31,13 @@ struct Linear {
                       kernels::Update update) const;
 };
 
+// Several matrices applied to the same x.
+struct LinearOutput {
+  std::span<float> y;
+  const Linear* linear;
+};
+void apply_all(std::span<const LinearOutput> outputs, std::span<const float> x, Precision precision);
+
 struct Expert {
   Linear gate, up, down;
 };
