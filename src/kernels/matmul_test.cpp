@@ -81,6 +81,60 @@ TEST(Matmul, PackedWeightsGiveTheSameBits) {
     }
 }
 
+// More rows, columns and depth than are packed at a time; some rows are checked against the naive loop.
+TEST(Matmul, LargeProductsArePutTogetherFromTheirPieces) {
+  const int64_t m = 1760, n = 1050, k = 3100;
+  const auto x = numbers(m * k, 31), w = numbers(n * k, 32);
+  std::vector<float> y(m * n), packed(m * n), grad_x(m * k, 1.0f), grad_weight(n * k, 1.0f);
+  matmul(y, x, view(w, n, k), Precision::f32);
+  matmul(packed, x, PackedWeight::pack(view(w, n, k), Precision::f32));
+  EXPECT_EQ(y, packed);
+  const auto grad_y = numbers(m * n, 33);
+  matmul_grad_x(grad_x, grad_y, view(w, n, k), Precision::f32);
+  matmul_grad_weight(grad_weight, grad_y, x, n, k, Precision::f32);
+  for (const int64_t i : {0, 143, 144, 1727, 1728, 1759}) {
+    const auto row = std::vector<float>(x.begin() + i * k, x.begin() + (i + 1) * k);
+    const auto want = naive(row, w, 1, n, k, Precision::f32);
+    EXPECT_TRUE(std::equal(want.begin(), want.end(), y.begin() + i * n)) << i;
+    std::vector<float> want_grad(k, 1.0f);
+    for (int64_t j = 0; j < n; ++j)
+      for (int64_t d = 0; d < k; ++d) want_grad[d] = std::fma(grad_y[i * n + j], w[j * k + d], want_grad[d]);
+    EXPECT_TRUE(std::equal(want_grad.begin(), want_grad.end(), grad_x.begin() + i * k)) << i;
+  }
+  for (const int64_t j : {0, 1023, 1024, 1049}) {
+    std::vector<float> want(k, 1.0f);
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t d = 0; d < k; ++d) want[d] = std::fma(grad_y[i * n + j], x[i * k + d], want[d]);
+    EXPECT_TRUE(std::equal(want.begin(), want.end(), grad_weight.begin() + j * k)) << j;
+  }
+}
+
+TEST(Matmul, SeveralWeightsTogetherGiveTheBitsOfEach) {
+  const int64_t k = 900, sizes[] = {256, 70, 513};
+  std::vector<std::vector<float>> weights;
+  for (const int64_t n : sizes) weights.push_back(numbers(n * k, static_cast<uint32_t>(n)));
+  const int before = omp_get_max_threads();
+  for (const int threads : {1, 2, 3})
+    for (const auto precision : {Precision::f32, Precision::bf16})
+      for (const int64_t m : {1, 3, 8, 40, 150}) {
+        omp_set_num_threads(threads);
+        const auto x = numbers(m * k, 41);
+        std::vector<PackedWeight> packed;
+        std::vector<std::vector<float>> alone, together;
+        for (size_t i = 0; i < weights.size(); ++i) {
+          packed.push_back(PackedWeight::pack(view(weights[i], sizes[i], k), precision));
+          alone.emplace_back(m * sizes[i]);
+          together.emplace_back(m * sizes[i], 9.0f);
+          matmul(alone.back(), x, packed.back());
+        }
+        std::vector<PackedOutput> outputs;
+        for (size_t i = 0; i < weights.size(); ++i) outputs.push_back({together[i], &packed[i]});
+        matmul(outputs, x);
+        EXPECT_EQ(together, alone) << m << " rows, " << threads << " threads";
+      }
+  omp_set_num_threads(before);
+}
+
 TEST(Matmul, StoredBf16WeightsEqualTheirFloatValues) {
   const int64_t m = 9, n = 50, k = 130;
   const auto x = numbers(m * k, 5), w = numbers(n * k, 6);
