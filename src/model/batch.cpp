@@ -23,11 +23,13 @@ PackedBatch PackedBatch::part(int64_t first, int64_t last) const {
 }
 
 std::vector<int64_t> cut_evenly(const PackedBatch& batch, int64_t parts) {
+  constexpr int64_t kHalved = 4;
+  const int64_t halves = 2 * parts, first_halved = parts > kHalved ? halves - 2 * kHalved : halves;
   std::vector<int64_t> cuts = {0};
   const auto begins = std::span(batch.sequence_begins);
-  for (int64_t part = 1; part < parts; ++part) {
-    // The boundary nearest to the even share.
-    const int64_t wanted = batch.num_tokens() * part / parts;
+  for (int64_t at = 2; at < halves; at += at < first_halved ? 2 : 1) {
+    // The boundary nearest to the share.
+    const int64_t wanted = batch.num_tokens() * at / halves;
     const auto above = std::lower_bound(begins.begin(), begins.end() - 1, wanted);
     const bool is_below_nearer = above != begins.begin() && wanted - above[-1] < *above - wanted;
     const int64_t cut = above - begins.begin() - (is_below_nearer ? 1 : 0);

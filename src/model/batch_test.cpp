@@ -42,6 +42,11 @@ TEST(CutEvenly, CutsAtTheSequenceBoundaryNearestToAnEvenShare) {
   EXPECT_EQ(cut_evenly(of_lengths({1, 1, 1, 1, 1, 1}), 3), (std::vector<int64_t>{0, 2, 4, 6}));
 }
 
+TEST(CutEvenly, EndsWithSmallParts) {
+  EXPECT_EQ(cut_evenly(of_lengths(std::vector<size_t>(16, 3)), 8),
+            (std::vector<int64_t>{0, 2, 4, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16}));
+}
+
 TEST(CutEvenly, NeverMakesAnEmptyPart) {
   EXPECT_EQ(cut_evenly(of_lengths({100, 1, 1}), 4), (std::vector<int64_t>{0, 1, 3}));
   EXPECT_EQ(cut_evenly(of_lengths({1, 1, 100}), 4), (std::vector<int64_t>{0, 2, 3}));
