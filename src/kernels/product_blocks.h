@@ -62,8 +62,8 @@ inline constexpr int64_t kPanelsAtOnce = 512;    // panels of a depth block (12 
 inline constexpr int64_t kTasksPerThread = 8;    // enough for an even end
 inline constexpr int64_t kMinTaskPanels = 8;     // fewer would read A too often
 inline constexpr int64_t kMaxTaskPanels = 64;
-inline constexpr int64_t kStreamRows = 12;  // up to so many, B comes from memory: in long runs, and of them
-inline constexpr int64_t kStreamsPerThread = 4;
+inline constexpr int64_t kStreamRows = 12;       // up to so many, B comes from memory: in long runs,
+inline constexpr int64_t kStreamsPerThread = 4;  // so many of them
 
 // C tile of `rows` rows and up to `panels` panels at (row, panel); the last panel may be partly outside of C.
 template <class Kernel, class BElement>
@@ -152,6 +152,11 @@ struct RowBlocks {
     return packed_block(index, depth0);
   }
 };
+
+template <class Kernel>
+int64_t num_panels(const Product& p) {
+  return (p.n + Kernel::kPanel - 1) / Kernel::kPanel;
+}
 
 // Panels of B, packed: depth blocks one behind the other, in each all panels.
 template <class Kernel, class BElement>
@@ -245,8 +250,7 @@ void product_part(const Product& p, const RowBlocks<Kernel>& a, const Panels<Ker
 // Every panel of p.b, in the order in which product_part reads them.
 template <class Kernel, class BElement>
 void pack_all(BElement* to, const Product& p) {
-  const int64_t panels = (p.n + Kernel::kPanel - 1) / Kernel::kPanel,
-                depth_blocks = (p.k + kDepthBlock - 1) / kDepthBlock;
+  const int64_t panels = num_panels<Kernel>(p), depth_blocks = (p.k + kDepthBlock - 1) / kDepthBlock;
   const Panels<Kernel, BElement> b{to, 0, 0, panels};
 #pragma omp parallel for schedule(static)
   for (int64_t index = 0; index < panels * depth_blocks; ++index) pack_panel(p, b, p.k, index);
@@ -280,11 +284,6 @@ RowBlocks<Kernel> rows_of(const Product& p, const Piece& piece) {
                                                                        piece.depth_blocks() * a.kBlockSize);
   }
   return a;
-}
-
-template <class Kernel>
-int64_t num_panels(const Product& p) {
-  return (p.n + Kernel::kPanel - 1) / Kernel::kPanel;
 }
 
 // As PackedWeight keeps them; only read.
