@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdio>
+#include <filesystem>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -55,6 +56,36 @@ TEST(Program, FailureGivesOneAndOneLine) {
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_EQ(outcome.out, "");
   EXPECT_EQ(outcome.err, "ropd: /nowhere: does not exist\n");
+}
+
+TEST(Program, GradesLineByLineAndKeepsEveryField) {
+  const test::TemporaryDirectory directory;
+  const std::string in = (directory / "in.jsonl").string(), out = (directory / "out.jsonl").string();
+  const std::string good = R"({"id": 7, "response": "so \\boxed{\\frac{1}{2}}", "answer": "0.5"})"
+                           "\n"
+                           R"({"response": "no box", "answer": 3})"
+                           "\n"
+                           R"({"response": "\\boxed{4}", "answer": [3, "4"]})"
+                           "\n";
+  write_file_atomically(in, good);
+  const auto outcome = run_ropd("grade --in " + in + " --out " + out);
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("3 lines, 2 correct (66.67%), 2 with an answer"));
+  EXPECT_EQ(read_file(out),
+            R"({"answer":"0.5","answer_found":true,"correct":true,"extracted":"\\frac{1}{2}","id":7,)"
+            R"("response":"so \\boxed{\\frac{1}{2}}"})"
+            "\n"
+            R"({"answer":3,"answer_found":false,"correct":false,"extracted":"","response":"no box"})"
+            "\n"
+            R"({"answer":[3,"4"],"answer_found":true,"correct":true,"extracted":"4","response":"\\boxed{4}"})"
+            "\n");
+
+  write_file_atomically(in, good + R"({"text": "\\boxed{4}", "answer": 4})" + "\n");
+  std::filesystem::remove(out);
+  const auto failed = run_ropd("grade --in " + in + " --out " + out);
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_THAT(failed.err, HasSubstr("in.jsonl:4: no text under \"response\""));
+  EXPECT_FALSE(std::filesystem::exists(out)) << "half a result";
 }
 
 TEST(Program, FailureToWriteItsResultIsReported) {
