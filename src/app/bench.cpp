@@ -1,6 +1,7 @@
 // ropd bench: how fast each kind of work is on this machine, next to the limit measured in the same run and
 // to what the machine sustained right beside the work.
 #include <fmt/format.h>
+#include <malloc.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -95,6 +96,7 @@ class Bench {
       if (measures("score")) score(weights, Precision::f32);
     }
     if (measures("train")) {
+      malloc_trim(0);  // what the work before has left is not training's
       train(Precision::f32, train_tokens_);
       train(Precision::bf16, train_tokens_);
       if (is_long_ && !is_tiny()) train(Precision::f32, 16384);
