@@ -31,17 +31,18 @@ Element* block_scratch(int64_t elements) {
 }
 
 // What a tile fetches into the cache while it computes: `step` bytes further for every kDepth of its depth.
+// So small that it is passed in registers.
 struct FetchAhead {
   static constexpr int64_t kDepth = 4;
   const char* from;
-  int64_t step;
+  int32_t step;
   bool is_large = false;  // more than L1 holds: into L2
   // A tile of few rows is done with its panels sooner, so it has more to fetch each time; its panels side by
   // side are more than L1 holds, too.
   template <int kTileRows>
   void fetch() {
     if constexpr (kTileRows <= 3) {
-      for (int64_t i = 0; i < std::max<int64_t>(step, 1); i += 64) __builtin_prefetch(from + i, 0, 2);
+      for (int32_t i = 0; i < std::max(step, 1); i += 64) __builtin_prefetch(from + i, 0, 2);
     } else if (is_large) {
       __builtin_prefetch(from, 0, 2);
       __builtin_prefetch(from + step / 2, 0, 2);
@@ -237,10 +238,11 @@ void product_part(const Product& p, const RowBlocks<Kernel>& a, const Panels<Ker
       FetchAhead ahead{reinterpret_cast<const char*>(
                            is_last && has_next ? b.panel(panel_begin, depth0 + kDepthBlock, panel_size)
                                                : panel_data + panels * panel_size),
-                       bytes / (tiles * steps)};
+                       static_cast<int32_t>(bytes / (tiles * steps))};
       if (is_last && has_next && rows > kRowBlock / 2)
         ahead = {reinterpret_cast<const char*>(a.block(block, depth0 + kDepthBlock)),
-                 height * FetchAhead::kDepth * static_cast<int64_t>(sizeof(*a_block)), true};
+                 static_cast<int32_t>(height * FetchAhead::kDepth * static_cast<int64_t>(sizeof(*a_block))),
+                 true};
       tiles_down<Kernel>(p, a_block, a.stride, row0, row1, height, panel_data, panel_size, panel, panels,
                          depth, add, ahead);
     }
