@@ -247,15 +247,20 @@ class Attend {
               FetchAhead{next ? next - keys : 0});
       return;
     }
-    fetch_ = BlockFetch(is_far_ ? next : nullptr, block_bytes_,
-                        num_tiles(live, kKeyBlock) + num_tiles(live, columns_));
-    if (is_staged_) {
+    fetch_ = BlockFetch(next, block_bytes_, num_tiles(live, kKeyBlock) + num_tiles(live, columns_));
+    if (is_staged_)
       stage_block(scratch_ + at_.keys, scratch_ + at_.values, keys, keys + width_ * kKeyBlock, width_);
-      product(to, kKeyBlock, query_rows, scratch_ + at_.keys, kKeyBlock, live, kKeyBlock, width_, false,
-              FetchNext{&fetch_});
-    } else {
-      product(to, kKeyBlock, query_rows, keys, kKeyBlock, live, kKeyBlock, width_, false, FetchNext{&fetch_});
-    }
+    const auto multiply = [&](const auto* from) {
+      if (is_far_)
+        product(to, kKeyBlock, query_rows, from, kKeyBlock, live, kKeyBlock, width_, false,
+                FetchNext{&fetch_});
+      else
+        product(to, kKeyBlock, query_rows, from, kKeyBlock, live, kKeyBlock, width_, false);
+    };
+    if (is_staged_)
+      multiply(scratch_ + at_.keys);
+    else
+      multiply(keys);
   }
 
   // `visible` counts from the first of the blocks.
@@ -282,15 +287,20 @@ class Attend {
                      FloatTag(), outputs(m) + e);
     const StridedRows weights{scores(block, first), kKeyBlock, 1};
     const bool add = begin > 0;
+    const auto multiply = [&](const auto* from, int64_t distance) {
+      if (is_far_)
+        product(outputs(first), distance_, weights, from, distance, live, columns_, depth, add,
+                FetchNext{&fetch_});
+      else
+        product(outputs(first), distance_, weights, from, distance, live, columns_, depth, add);
+    };
     if (is_read_once_)
       product(outputs(first), distance_, weights, values, task_.cache.value_stride, live, columns_, depth,
               add, FetchAhead{next ? next - keys : 0});
     else if (is_staged_)
-      product(outputs(first), distance_, weights, scratch_ + at_.values, distance_, live, columns_, depth,
-              add, FetchNext{&fetch_});
+      multiply(scratch_ + at_.values, distance_);
     else
-      product(outputs(first), distance_, weights, values, task_.cache.value_stride, live, columns_, depth,
-              add, FetchNext{&fetch_});
+      multiply(values, task_.cache.value_stride);
   }
 
   void store_results() {

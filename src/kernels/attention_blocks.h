@@ -12,11 +12,11 @@ constexpr int64_t round_up(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Floats between the rows of a block with head_dim columns: whole cache lines, and an odd number of them. At
-// an even distance the rows of one column would lie in a few sets of the cache and drive each other out.
+// Floats between the rows of a block with head_dim columns: whole cache lines, and no multiple of four of
+// them. The rows of one column would then lie in a few sets of the cache and drive each other out.
 constexpr int64_t row_distance(int64_t head_dim) {
   const int64_t lines = (head_dim + 15) / 16;
-  return 16 * (lines % 2 ? lines : lines + 1);
+  return 16 * (lines % 4 == 0 ? lines + 1 : lines);
 }
 
 // Query tokens that one unit of work takes through all their key blocks together; their heads of one kv head

@@ -121,9 +121,10 @@ void load_queries(const GradTask& task, const GradScratch& at, float* scratch, i
   }
 }
 
-// `next`: the block that follows this one, to be fetched; may be nullptr.
+// fetch: of the block that follows this one.
+template <class Fetch>
 void grad_block(const GradTask& task, const GradScratch& at, float* scratch, int64_t first, int64_t tokens,
-                int64_t begin, const float* next) {
+                int64_t begin, Fetch fetch) {
   const int64_t width = task.head_dim, padded = round_up(width, kWidth), distance = row_distance(width);
   const int64_t group = task.group, rows = tokens * group,
                 first_row = std::max<int64_t>(0, begin - first) * group, live = rows - first_row;
@@ -133,12 +134,9 @@ void grad_block(const GradTask& task, const GradScratch& at, float* scratch, int
                                                               scratch + at.grad_out + first_row * distance;
   float* const scores = scratch + at.scores + first_row * kKeyBlock;
   float* const grad_scores = scratch + at.grad_scores + first_row * kKeyBlock;
-  BlockFetch fetch(next, at.block_size * static_cast<int64_t>(sizeof(float)),
-                   2 * num_tiles(live, kKeyBlock) + 2 * num_tiles(keys, padded) + num_tiles(live, padded));
-  product(scores, kKeyBlock, {q, distance, 1}, block, kKeyBlock, live, kKeyBlock, width, false,
-          FetchNext{&fetch});
+  product(scores, kKeyBlock, {q, distance, 1}, block, kKeyBlock, live, kKeyBlock, width, false, fetch);
   product(grad_scores, kKeyBlock, {grad_out, distance, 1}, block + at.values_across, kKeyBlock, live,
-          kKeyBlock, width, false, FetchNext{&fetch});
+          kKeyBlock, width, false, fetch);
   for (int64_t m = first_row; m < rows; ++m) {
     const int64_t token = first + m / group;
     score_gradients(scratch + at.scores + m * kKeyBlock, scratch + at.grad_scores + m * kKeyBlock,
@@ -146,11 +144,11 @@ void grad_block(const GradTask& task, const GradScratch& at, float* scratch, int
                     token - begin + 1, task.scale);
   }
   product(block + at.grad_values, distance, {scores, 1, kKeyBlock}, grad_out, distance, keys, padded, live,
-          true, FetchNext{&fetch});
+          true, fetch);
   product(block + at.grad_keys, distance, {grad_scores, 1, kKeyBlock}, q, distance, keys, padded, live, true,
-          FetchNext{&fetch});
+          fetch);
   product(scratch + at.grad_q + first_row * distance, distance, {grad_scores, kKeyBlock, 1}, block + at.keys,
-          distance, live, padded, keys, true, FetchNext{&fetch});
+          distance, live, padded, keys, true, fetch);
 }
 
 void grad_task(const GradTask& task, float* scratch) {
@@ -163,8 +161,14 @@ void grad_task(const GradTask& task, float* scratch) {
     const int64_t tokens = std::min(task.tokens_at_once, task.length - first);
     load_queries(task, at, scratch, first, tokens);
     for (int64_t begin = 0; begin < first + tokens; begin += kKeyBlock) {
+      if (!is_far) {
+        grad_block(task, at, scratch, first, tokens, begin, NoFetch());
+        continue;
+      }
       const int64_t next = begin + kKeyBlock < first + tokens ? begin + kKeyBlock : 0;
-      grad_block(task, at, scratch, first, tokens, begin, is_far ? scratch + at.block(next) : nullptr);
+      BlockFetch fetch(scratch + at.block(next), at.block_size * static_cast<int64_t>(sizeof(float)),
+                       4 * num_tiles(tokens * group, kKeyBlock) + num_tiles(tokens * group, width));
+      grad_block(task, at, scratch, first, tokens, begin, FetchNext{&fetch});
     }
     for (int64_t m = 0; m < tokens * group; ++m)
       std::copy_n(scratch + at.grad_q + m * distance, width,
