@@ -247,7 +247,14 @@ class Bench {
 
   // One response of `length` tokens, prompt included; many short ones on the tiny shape.
   void train(Precision precision, size_t length) {
-    const uint64_t bytes = static_cast<uint64_t>(model::parameter_count(config_)) * 8 + (uint64_t{3} << 30);
+    constexpr size_t kTraceBytes = size_t{1300} << 20;
+    // Weights and gradients, traces, what every token needs beyond them (its layer at work, and its inputs to
+    // the layers computed again), blocks of logits and the rest.
+    const uint64_t token_bytes = model::trace_bytes_per_token(config_) +
+                                 model::scratch_bytes_per_token(config_, /*with_gradient=*/true) +
+                                 static_cast<uint64_t>((config_.num_layers + 8) * config_.hidden_size) * 4;
+    const uint64_t bytes = static_cast<uint64_t>(model::parameter_count(config_)) * 8 + kTraceBytes +
+                           length * token_bytes + (uint64_t{1} << 29);
     if (bytes > rollout::read_memory_info().available_bytes) {
       log_info("train: skipped, needs ", format_bytes(static_cast<double>(bytes)), " of memory");
       return;
@@ -264,7 +271,7 @@ class Bench {
     for (const Rollout& rollout : batch) supervision.push_back(constant_supervision(rollout));
     std::vector<distill::TrainingItem> items;
     for (size_t i = 0; i < batch.size(); ++i) items.push_back({&batch[i], &supervision[i], 1e-3f});
-    model::TrainingPass pass(weights, precision, size_t{1300} << 20);
+    model::TrainingPass pass(weights, precision, kTraceBytes);
     const std::string kind = precision == Precision::bf16 ? "train, bf16 products" : "train, f32";
     measure(is_tiny() ? kind : fmt::format("{}, {} tokens", kind, length),
             static_cast<double>(is_tiny() ? 12800 : length - 1),
