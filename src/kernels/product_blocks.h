@@ -3,7 +3,8 @@
 //   AElement, kRows          packed A: tiles of kRows rows, [depth / kUnit][rows][kUnit]
 //   BElement, kPanel, kUnit  packed B: blocks of kDepthBlock rows, in each panels of kPanel columns,
 //                            [depth / kUnit][kPanel][kUnit]
-//   pack_a, pack_b           copy a block into that form; pack_a may write kPackSlack elements too many
+//   pack_a, pack_b           copy rows and a run of panels into that form; pack_a may write kPackSlack
+//                            elements too many
 //   kReadsRows               whether tile() can also take A as stored, rows a_stride apart (0: packed)
 //   tile(rows, panels, ...)  C tile += A tile · B panels, chains in order of depth, fetching `ahead`
 //   meanwhile
@@ -202,13 +203,24 @@ void pack_block(const Product& p, const RowBlocks<Kernel>& a, int64_t index) {
                    std::min(height, row1 - row), depth0, depth);
 }
 
-// Panel number `index` of [depth blocks][panels].
+// Panels that a thread packs in one go; they lie side by side in B, so its rows are read in longer runs.
+inline constexpr int64_t kPanelsPerUnit = 8;
+
 template <class Kernel, class BElement>
-void pack_panel(const Product& p, const Panels<Kernel, BElement>& b, int64_t depth_end, int64_t index) {
-  const int64_t panel = b.panel_begin + index % b.count,
-                depth0 = b.depth_begin + index / b.count * kDepthBlock;
+int64_t num_panel_units(const Panels<Kernel, BElement>& b, int64_t depth_end) {
+  return (depth_end - b.depth_begin + kDepthBlock - 1) / kDepthBlock *
+         ((b.count + kPanelsPerUnit - 1) / kPanelsPerUnit);
+}
+
+// Unit number `index` of [depth blocks][runs of panels].
+template <class Kernel, class BElement>
+void pack_panels_of(const Product& p, const Panels<Kernel, BElement>& b, int64_t depth_end, int64_t index) {
+  const int64_t runs = (b.count + kPanelsPerUnit - 1) / kPanelsPerUnit;
+  const int64_t first = b.panel_begin + index % runs * kPanelsPerUnit,
+                depth0 = b.depth_begin + index / runs * kDepthBlock;
   const int64_t depth = std::min(kDepthBlock, depth_end - depth0);
-  Kernel::pack_b(b.panel(panel, depth0, Kernel::kPanel * unit_depth<Kernel>(depth)), p, panel, depth0, depth);
+  Kernel::pack_b(b.panel(first, depth0, Kernel::kPanel * unit_depth<Kernel>(depth)), p, first,
+                 std::min(first + kPanelsPerUnit, b.panel_begin + b.count), depth0, depth);
 }
 
 // Row block `block` of `a` and panels [panel_begin, panel_end) of C over the depth of the piece, by one
@@ -252,10 +264,10 @@ void product_part(const Product& p, const RowBlocks<Kernel>& a, const Panels<Ker
 // Every panel of p.b, in the order in which product_part reads them.
 template <class Kernel, class BElement>
 void pack_all(BElement* to, const Product& p) {
-  const int64_t panels = num_panels<Kernel>(p), depth_blocks = (p.k + kDepthBlock - 1) / kDepthBlock;
-  const Panels<Kernel, BElement> b{to, 0, 0, panels};
+  const Panels<Kernel, BElement> b{to, 0, 0, num_panels<Kernel>(p)};
+  const int64_t units = num_panel_units(b, p.k);
 #pragma omp parallel for schedule(static)
-  for (int64_t index = 0; index < panels * depth_blocks; ++index) pack_panel(p, b, p.k, index);
+  for (int64_t unit = 0; unit < units; ++unit) pack_panels_of(p, b, p.k, unit);
 }
 
 // How the C of a piece is divided into tasks that threads take as they get done: cores are not equally fast
@@ -317,22 +329,19 @@ void pack_and_run(int64_t units, const Pack& pack, int64_t tasks, const Run& run
 
 template <class Kernel, class BElement>
 void product_piece(const Product& p, const Piece& piece, int threads) {
-  constexpr int64_t kPanelsPerUnit = 8;  // packed by a thread in one go
   const RowBlocks<Kernel> a = rows_of<Kernel, BElement>(p, piece);
   Panels<Kernel, BElement> b = stored_panels<Kernel, BElement>(p);
   const int64_t row_units = a.packed ? piece.row_blocks() * piece.depth_blocks() : 0;
   int64_t panel_units = 0;
-  const int64_t panels_to_pack = p.panels ? 0 : piece.panels() * piece.depth_blocks();
-  if (panels_to_pack > 0) {
-    panel_units = (panels_to_pack + kPanelsPerUnit - 1) / kPanelsPerUnit;
-    b = {block_scratch<Scratch::panels, BElement>(panels_to_pack * Kernel::kPanel * kDepthBlock),
+  if (!p.panels) {
+    b = {block_scratch<Scratch::panels, BElement>(piece.panels() * piece.depth_blocks() * Kernel::kPanel *
+                                                  kDepthBlock),
          piece.depth_begin, piece.panel_begin, piece.panels()};
+    panel_units = num_panel_units(b, piece.depth_end);
   }
   const auto pack = [&](int64_t unit) {
     if (unit < row_units) return pack_block(p, a, unit);
-    const int64_t first = (unit - row_units) * kPanelsPerUnit;
-    for (int64_t i = first; i < std::min(first + kPanelsPerUnit, panels_to_pack); ++i)
-      pack_panel(p, b, piece.depth_end, i);
+    pack_panels_of(p, b, piece.depth_end, unit - row_units);
   };
   const int64_t units = row_units + panel_units;
   const TaskGrid grid = TaskGrid::of(piece, p.panels && p.m <= kStreamRows, threads);

@@ -1,7 +1,7 @@
 // bf16 dot products of AVX-512 BF16: one instruction adds two products a lane. Only the code between the two
 // attribute lines is compiled for that instruction set (not the headers above it, whose inline functions the
 // whole program shares), and it is called only where has_native_bf16() says so.
-#include "kernels/product.h"
+#include "kernels/pair_packing.h"
 
 #include <omp.h>
 
@@ -22,36 +22,18 @@ namespace native {
 
 struct NativeKernel {
   using AElement = Bf16;
-  static constexpr int64_t kRows = 12;
-  static constexpr int64_t kPanel = 32;
+  static constexpr int64_t kRows = kMaxPairRows;
+  static constexpr int64_t kPanel = kPairPanel;
   static constexpr int64_t kUnit = 2;
-  static constexpr int64_t kPackSlack = 0;
+  static constexpr int64_t kPackSlack = 2 * kPairSlack;
   static constexpr bool kReadsRows = false;  // A is rounded while it is packed
 
   static void pack_a(Bf16* to, const Product& p, int64_t row, int64_t rows, int64_t depth0, int64_t depth) {
-    const float* from = p.a + row * p.a_row_stride + depth0 * p.a_column_stride;
-    for (int64_t k = 0; k < depth; k += 2)
-      for (int64_t r = 0; r < rows; ++r) {
-        const float* at = from + r * p.a_row_stride + k * p.a_column_stride;
-        to[k * rows + 2 * r] = float_to_bf16(at[0]);
-        to[k * rows + 2 * r + 1] = k + 1 < depth ? float_to_bf16(at[p.a_column_stride]) : Bf16{0};
-      }
+    pack_pair_rows(to, p, row, rows, depth0, depth);
   }
-
-  static Bf16 stored(const Product& p, int64_t index) {
-    if (p.b_dtype == DType::bf16) return static_cast<const Bf16*>(p.b)[index];
-    if (p.b_dtype == DType::f16) return float_to_bf16(f16_to_float(static_cast<const uint16_t*>(p.b)[index]));
-    return float_to_bf16(static_cast<const float*>(p.b)[index]);
-  }
-
-  static void pack_b(Bf16* to, const Product& p, int64_t panel, int64_t depth0, int64_t depth) {
-    const int64_t column0 = panel * kPanel, columns = std::min(kPanel, p.n - column0);
-    for (int64_t k = 0; k < depth; k += 2)
-      for (int64_t j = 0; j < kPanel; ++j) {
-        const int64_t at = (depth0 + k) * p.b_row_stride + (column0 + j) * p.b_column_stride;
-        to[k * kPanel + 2 * j] = j < columns ? stored(p, at) : Bf16{0};
-        to[k * kPanel + 2 * j + 1] = j < columns && k + 1 < depth ? stored(p, at + p.b_row_stride) : Bf16{0};
-      }
+  static void pack_b(Bf16* to, const Product& p, int64_t panel_begin, int64_t panel_end, int64_t depth0,
+                     int64_t depth) {
+    pack_pair_panels(to, p, panel_begin, panel_end, depth0, depth);
   }
 
   template <int kTileRows, int kTilePanels>

@@ -17,9 +17,10 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/squares.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace ropd::kernels::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
 #include "kernels/product_blocks.h"
 
@@ -32,17 +33,6 @@ inline float round_bf16(float value) {
   const uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
   const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
   return std::bit_cast<float>((is_nan ? bits | 0x400000u : rounded) & 0xffff0000u);
-}
-
-template <class Tag>
-HWY_INLINE auto load_wide(Tag tag, const float* p) {
-  return hn::LoadU(tag, p);
-}
-template <class Tag>
-HWY_INLINE auto load_wide(Tag tag, const Bf16* p) {
-  const hn::Rebind<uint16_t, Tag> half;
-  const hn::Rebind<uint32_t, Tag> whole;
-  return hn::BitCast(tag, hn::ShiftLeft<16>(hn::PromoteTo(whole, hn::LoadU(half, p))));
 }
 
 // A row of a panel.
@@ -65,62 +55,13 @@ inline void put(Bf16* row, int64_t column, float value) {
   row[2 * (column % kLanes) + column / kLanes] = static_cast<Bf16>(std::bit_cast<uint32_t>(value) >> 16);
 }
 
-// Packing turns rows into columns. It does so by squares that are transposed in registers.
-using SquareTag = hn::CappedTag<float, 8>;
-using SquareRow = hn::Vec<SquareTag>;
-constexpr int64_t kSquare = kLanes < 8 ? kLanes : 8;
-
-HWY_INLINE SquareRow rounded_bf16(SquareRow row) {
-  const hn::RebindToUnsigned<SquareTag> whole;
-  const auto bits = hn::BitCast(whole, row);
-  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(whole, 1));
-  const auto rounded = hn::Add(hn::Add(bits, hn::Set(whole, 0x7fff)), odd);
-  const auto quiet = hn::Or(bits, hn::Set(whole, 0x400000));
-  const auto chosen = hn::IfThenElse(
-      hn::MaskFromVec(hn::BitCast(whole, hn::VecFromMask(SquareTag(), hn::Ne(row, row)))), quiet, rounded);
-  return hn::BitCast(SquareTag(), hn::And(chosen, hn::Set(whole, 0xffff0000u)));
-}
-
 // Columns [column, column + kSquare) of a panel's row and the same ones of its second half.
 HWY_INLINE void store_square_rows(float* row, int64_t column, SquareRow first, SquareRow second) {
   hn::StoreU(first, SquareTag(), row + column);
   hn::StoreU(second, SquareTag(), row + kLanes + column);
 }
 HWY_INLINE void store_square_rows(Bf16* row, int64_t column, SquareRow first, SquareRow second) {
-  const hn::RebindToUnsigned<SquareTag> words;
-  const auto pairs = hn::Or(hn::ShiftRight<16>(hn::BitCast(words, first)), hn::BitCast(words, second));
-  hn::StoreU(pairs, words, reinterpret_cast<uint32_t*>(row) + column);
-}
-
-HWY_INLINE void transpose(SquareRow (&rows)[kSquare]) {
-#if HWY_TARGET != HWY_SCALAR
-  const SquareTag tag;
-  const hn::RepartitionToWide<SquareTag> pairs;
-  SquareRow half[kSquare];
-#pragma GCC unroll 8
-  for (int64_t i = 0; i < kSquare; i += 2) {
-    half[i] = hn::InterleaveLower(tag, rows[i], rows[i + 1]);
-    half[i + 1] = hn::InterleaveUpper(tag, rows[i], rows[i + 1]);
-  }
-#pragma GCC unroll 8
-  for (int64_t i = 0; i < kSquare; i += 4)
-#pragma GCC unroll 2
-    for (int64_t j = 0; j < 2; ++j) {
-      const auto upper = hn::BitCast(pairs, half[i + j]), lower = hn::BitCast(pairs, half[i + 2 + j]);
-      rows[i + 2 * j] = hn::BitCast(tag, hn::InterleaveLower(pairs, upper, lower));
-      rows[i + 2 * j + 1] = hn::BitCast(tag, hn::InterleaveUpper(pairs, upper, lower));
-    }
-  if constexpr (kSquare == 8) {
-#pragma GCC unroll 4
-    for (int64_t i = 0; i < 4; ++i) {
-      const SquareRow left = rows[i], right = rows[i + 4];
-      rows[i] = hn::ConcatLowerLower(tag, right, left);
-      rows[i + 4] = hn::ConcatUpperUpper(tag, right, left);
-    }
-  }
-#else
-  (void)rows;  // one value
-#endif
+  hn::StoreU(paired(first, second), SquareWords(), reinterpret_cast<uint32_t*>(row) + column);
 }
 
 struct PortableKernel {
@@ -140,7 +81,8 @@ struct PortableKernel {
         for (int64_t k = 0; k < depth; ++k)
           for (int64_t r = 0; r < rows; ++r) to[k * rows + r] = from[k * p.a_column_stride + r];
       if (p.round_to_bf16)
-        for (int64_t i = 0; i < rows * depth; ++i) to[i] = round_bf16(to[i]);
+        for (int64_t i = 0; i < rows * depth; i += kSquare)
+          hn::StoreU(rounded_bf16(hn::LoadU(SquareTag(), to + i)), SquareTag(), to + i);
       return;
     }
     constexpr int64_t kGroups = (kRows + kSquare - 1) / kSquare;
@@ -170,28 +112,6 @@ struct PortableKernel {
       }
   }
 
-  template <class Stored, class BElement, class Convert>
-  static void copy_b(BElement* to, const Product& p, int64_t column0, int64_t columns, int64_t depth0,
-                     int64_t depth, Convert convert) {
-    const Stored* from =
-        static_cast<const Stored*>(p.b) + depth0 * p.b_row_stride + column0 * p.b_column_stride;
-    if (columns == kPanel && p.b_column_stride == 1) {
-      for (int64_t k = 0; k < depth; ++k)
-        for (int64_t j = 0; j < kPanel; ++j) put(to + k * kPanel, j, convert(from[k * p.b_row_stride + j]));
-      return;
-    }
-    int64_t k = 0;
-    if (columns == kPanel && p.b_row_stride == 1 && p.b_dtype != DType::f16)
-      for (; k + kSquare <= depth; k += kSquare)
-        for (int64_t j = 0; j < kLanes; j += kSquare)
-          copy_squares(to + k * kPanel, j, from + j * p.b_column_stride + k, p);
-    for (; k < depth; ++k) {
-      for (int64_t j = 0; j < columns; ++j)
-        put(to + k * kPanel, j, convert(from[k * p.b_row_stride + j * p.b_column_stride]));
-      for (int64_t j = columns; j < kPanel; ++j) put(to + k * kPanel, j, 0.0f);
-    }
-  }
-
   // Twice kSquare rows of a stored matrix become columns [column, column + kSquare) of both halves of a
   // panel.
   template <class Stored, class BElement>
@@ -201,7 +121,7 @@ struct PortableKernel {
     for (int64_t half = 0; half < 2; ++half) {
 #pragma GCC unroll 8
       for (int64_t i = 0; i < kSquare; ++i) {
-        square[half][i] = load_wide(SquareTag(), from + (half * kLanes + i) * p.b_column_stride);
+        square[half][i] = load_wide(from + (half * kLanes + i) * p.b_column_stride);
         if (sizeof(Stored) == 4 && p.round_to_bf16) square[half][i] = rounded_bf16(square[half][i]);
       }
       transpose(square[half]);
@@ -211,22 +131,65 @@ struct PortableKernel {
       store_square_rows(to + i * kPanel, column, square[0][i], square[1][i]);
   }
 
-  template <class BElement>
-  static void pack_b(BElement* to, const Product& p, int64_t panel, int64_t depth0, int64_t depth) {
-    const int64_t column0 = panel * kPanel, columns = std::min(kPanel, p.n - column0);
-    const auto copy = [&](auto stored, auto convert) HWY_ATTR {
-      copy_b<decltype(stored)>(to, p, column0, columns, depth0, depth, convert);
+  // Consecutive stored values become a row of a panel.
+  template <class Stored, class BElement>
+  static HWY_INLINE void copy_row(BElement* to, const Stored* from, const Product& p) {
+#pragma GCC unroll 2
+    for (int64_t column = 0; column < kLanes; column += kSquare) {
+      SquareRow half[2];
+#pragma GCC unroll 2
+      for (int64_t i = 0; i < 2; ++i) {
+        half[i] = load_wide(from + i * kLanes + column);
+        if (sizeof(Stored) == 4 && p.round_to_bf16) half[i] = rounded_bf16(half[i]);
+      }
+      store_square_rows(to, column, half[0], half[1]);
+    }
+  }
+
+  static float stored_value(const Product& p, int64_t index) {
+    const float value = p.b_dtype == DType::bf16  ? bf16_to_float(static_cast<const Bf16*>(p.b)[index])
+                        : p.b_dtype == DType::f16 ? f16_to_float(static_cast<const uint16_t*>(p.b)[index])
+                                                  : static_cast<const float*>(p.b)[index];
+    return p.round_to_bf16 ? round_bf16(value) : value;
+  }
+
+  // Rows [depth0, depth0 + depth) of one panel, of which B has `columns` columns, the other ones are zero.
+  template <class Stored, class BElement>
+  static void copy_panel(BElement* to, const Product& p, int64_t column0, int64_t depth0, int64_t depth) {
+    const int64_t columns = std::min(kPanel, p.n - column0);
+    const auto index = [&](int64_t k, int64_t j) {
+      return (depth0 + k) * p.b_row_stride + (column0 + j) * p.b_column_stride;
     };
-    if (p.b_dtype == DType::bf16)
-      copy(Bf16{}, [](Bf16 v) HWY_ATTR { return bf16_to_float(v); });
-    else if (p.b_dtype == DType::f16 && p.round_to_bf16)
-      copy(uint16_t{}, [](uint16_t v) HWY_ATTR { return round_bf16(f16_to_float(v)); });
-    else if (p.b_dtype == DType::f16)
-      copy(uint16_t{}, [](uint16_t v) HWY_ATTR { return f16_to_float(v); });
-    else if (p.round_to_bf16)
-      copy(float{}, [](float v) HWY_ATTR { return round_bf16(v); });
-    else
-      copy(float{}, [](float v) HWY_ATTR { return v; });
+    const Stored* from = static_cast<const Stored*>(p.b) + index(0, 0);
+    int64_t k = 0;
+    if (columns == kPanel && p.b_dtype != DType::f16) {
+      if (p.b_column_stride == 1)
+        for (; k < depth; ++k) copy_row(to + k * kPanel, from + k * p.b_row_stride, p);
+      else if (p.b_row_stride == 1)
+        for (; k + kSquare <= depth; k += kSquare)
+          for (int64_t j = 0; j < kLanes; j += kSquare)
+            copy_squares(to + k * kPanel, j, from + j * p.b_column_stride + k, p);
+    }
+    for (; k < depth; ++k) {
+      for (int64_t j = 0; j < columns; ++j) put(to + k * kPanel, j, stored_value(p, index(k, j)));
+      for (int64_t j = columns; j < kPanel; ++j) put(to + k * kPanel, j, 0.0f);
+    }
+  }
+
+  template <class BElement>
+  static void pack_b(BElement* to, const Product& p, int64_t panel_begin, int64_t panel_end, int64_t depth0,
+                     int64_t depth) {
+    // Where rows of B are consecutive a few of them are copied at a time: memory is read in long runs.
+    const int64_t rows_at_once = p.b_column_stride == 1 ? 8 : depth;
+    for (int64_t k = 0; k < depth; k += rows_at_once)
+      for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
+        BElement* at = to + ((panel - panel_begin) * depth + k) * kPanel;
+        const int64_t rows = std::min(rows_at_once, depth - k);
+        if (p.b_dtype == DType::f32)
+          copy_panel<float>(at, p, panel * kPanel, depth0 + k, rows);
+        else
+          copy_panel<uint16_t>(at, p, panel * kPanel, depth0 + k, rows);
+      }
   }
 
   static constexpr bool kReadsRows = true;
@@ -313,7 +276,7 @@ struct PortableKernel {
 PanelLayout layout() { return {PortableKernel::kPanel, PortableKernel::kUnit}; }
 
 void run_product(const Product& product) {
-  if (product.panels && product.round_to_bf16)
+  if (product.round_to_bf16)
     product_threads<PortableKernel, Bf16>(product);
   else
     product_threads<PortableKernel, float>(product);

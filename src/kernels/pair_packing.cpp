@@ -1,0 +1,136 @@
+#include "kernels/pair_packing.h"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/pair_packing.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+#include "kernels/instruction_sets.h"
+
+#include "kernels/squares.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ropd::kernels::HWY_NAMESPACE {
+
+// Twice kSquare values, one behind the other, as kSquare words.
+HWY_INLINE SquareRow load_pairs(const float* p) {
+  SquareRow even, odd;
+  hn::LoadInterleaved2(SquareTag(), p, even, odd);
+  return hn::BitCast(SquareTag(), paired(rounded_bf16(even), rounded_bf16(odd)));
+}
+HWY_INLINE SquareRow load_pairs(const Bf16* p) {
+  return hn::LoadU(SquareTag(), reinterpret_cast<const float*>(p));
+}
+
+HWY_INLINE void store_words(SquareRow words, Bf16* to) {
+  hn::StoreU(words, SquareTag(), reinterpret_cast<float*>(to));
+}
+
+void pack_rows(Bf16* to, const Product& p, int64_t row, int64_t rows, int64_t depth0, int64_t depth) {
+  const float* from = p.a + row * p.a_row_stride + depth0 * p.a_column_stride;
+  constexpr int64_t kGroups = (kMaxPairRows + kSquare - 1) / kSquare;
+  const int64_t groups = (rows + kSquare - 1) / kSquare;
+  int64_t k = 0;
+  if (p.a_column_stride == 1)
+    for (; k + 2 * kSquare <= depth; k += 2 * kSquare) {
+      SquareRow square[kGroups][kSquare];
+      for (int64_t g = 0; g < groups; ++g) {
+#pragma GCC unroll 8
+        for (int64_t i = 0; i < kSquare; ++i)  // rows behind the last one are filled with it
+          square[g][i] = load_pairs(from + std::min(g * kSquare + i, rows - 1) * p.a_row_stride + k);
+        transpose(square[g]);
+      }
+      // In order of k: what a store writes too much, the next one overwrites.
+#pragma GCC unroll 8
+      for (int64_t i = 0; i < kSquare; ++i)
+        for (int64_t g = 0; g < groups; ++g)
+          store_words(square[g][i], to + 2 * ((k / 2 + i) * rows + g * kSquare));
+    }
+  for (; k < depth; k += 2)
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* at = from + r * p.a_row_stride + k * p.a_column_stride;
+      to[k * rows + 2 * r] = float_to_bf16(at[0]);
+      to[k * rows + 2 * r + 1] = k + 1 < depth ? float_to_bf16(at[p.a_column_stride]) : Bf16{0};
+    }
+}
+
+inline Bf16 stored_value(const Product& p, int64_t index) {
+  if (p.b_dtype == DType::bf16) return static_cast<const Bf16*>(p.b)[index];
+  if (p.b_dtype == DType::f16) return float_to_bf16(f16_to_float(static_cast<const uint16_t*>(p.b)[index]));
+  return float_to_bf16(static_cast<const float*>(p.b)[index]);
+}
+
+// Rows [depth0, depth0 + depth) of one panel.
+template <class Stored>
+void copy_panel(Bf16* to, const Product& p, int64_t column0, int64_t depth0, int64_t depth) {
+  const int64_t columns = std::min(kPairPanel, p.n - column0);
+  const auto index = [&](int64_t k, int64_t j) {
+    return (depth0 + k) * p.b_row_stride + (column0 + j) * p.b_column_stride;
+  };
+  const Stored* from = static_cast<const Stored*>(p.b);
+  const auto load_rounded = [&](int64_t at) HWY_ATTR {
+    const SquareRow values = load_wide(from + at);
+    return sizeof(Stored) == 4 ? rounded_bf16(values) : values;
+  };
+  int64_t k = 0;
+  if (columns == kPairPanel && p.b_dtype != DType::f16) {
+    if (p.b_column_stride == 1) {
+      for (; k + 2 <= depth; k += 2)
+        for (int64_t j = 0; j < kPairPanel; j += kSquare)
+          store_words(
+              hn::BitCast(SquareTag(), paired(load_rounded(index(k, j)), load_rounded(index(k + 1, j)))),
+              to + k * kPairPanel + 2 * j);
+    } else if (p.b_row_stride == 1) {
+      for (; k + 2 * kSquare <= depth; k += 2 * kSquare)
+        for (int64_t j = 0; j < kPairPanel; j += kSquare) {
+          SquareRow square[kSquare];
+#pragma GCC unroll 8
+          for (int64_t i = 0; i < kSquare; ++i) square[i] = load_pairs(from + index(k, j + i));
+          transpose(square);
+#pragma GCC unroll 8
+          for (int64_t i = 0; i < kSquare; ++i) store_words(square[i], to + (k + 2 * i) * kPairPanel + 2 * j);
+        }
+    }
+  }
+  for (; k < depth; k += 2)
+    for (int64_t j = 0; j < kPairPanel; ++j) {
+      Bf16* pair = to + k * kPairPanel + 2 * j;
+      pair[0] = j < columns ? stored_value(p, index(k, j)) : Bf16{0};
+      pair[1] = j < columns && k + 1 < depth ? stored_value(p, index(k + 1, j)) : Bf16{0};
+    }
+}
+
+void pack_panels(Bf16* to, const Product& p, int64_t panel_begin, int64_t panel_end, int64_t depth0,
+                 int64_t depth) {
+  // Where rows of B are consecutive a few of them are copied at a time: memory is read in long runs.
+  const int64_t rows_at_once = p.b_column_stride == 1 ? 8 : depth;
+  const int64_t panel_size = (depth + 1) / 2 * 2 * kPairPanel;
+  for (int64_t k = 0; k < depth; k += rows_at_once)
+    for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
+      Bf16* at = to + (panel - panel_begin) * panel_size + k * kPairPanel;
+      const int64_t rows = std::min(rows_at_once, depth - k);
+      if (p.b_dtype == DType::f32)
+        copy_panel<float>(at, p, panel * kPairPanel, depth0 + k, rows);
+      else
+        copy_panel<Bf16>(at, p, panel * kPairPanel, depth0 + k, rows);
+    }
+}
+
+}  // namespace ropd::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace ropd::kernels {
+HWY_EXPORT(pack_rows);
+HWY_EXPORT(pack_panels);
+void pack_pair_rows(Bf16* to, const Product& product, int64_t row, int64_t rows, int64_t depth0,
+                    int64_t depth) {
+  HWY_DYNAMIC_DISPATCH(pack_rows)(to, product, row, rows, depth0, depth);
+}
+void pack_pair_panels(Bf16* to, const Product& product, int64_t panel_begin, int64_t panel_end,
+                      int64_t depth0, int64_t depth) {
+  HWY_DYNAMIC_DISPATCH(pack_panels)(to, product, panel_begin, panel_end, depth0, depth);
+}
+}  // namespace ropd::kernels
+#endif

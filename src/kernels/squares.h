@@ -1,0 +1,82 @@
+// Packing turns rows into columns: by squares of values, transposed in registers, rounded to bf16 on the way.
+// Included once per instruction set, after foreach_target.h (see lanes.h).
+#if defined(ROPD_KERNELS_SQUARES_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef ROPD_KERNELS_SQUARES_H
+#undef ROPD_KERNELS_SQUARES_H
+#else
+#define ROPD_KERNELS_SQUARES_H
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ropd::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using SquareTag = hn::CappedTag<float, 8>;
+using SquareRow = hn::Vec<SquareTag>;
+using SquareWords = hn::RebindToUnsigned<SquareTag>;
+inline constexpr int64_t kSquare = hn::MaxLanes(SquareTag());
+
+// As float_to_bf16 rounds, but still f32.
+HWY_INLINE SquareRow rounded_bf16(SquareRow row) {
+  const SquareWords whole;
+  const auto bits = hn::BitCast(whole, row);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(whole, 1));
+  const auto rounded = hn::Add(hn::Add(bits, hn::Set(whole, 0x7fff)), odd);
+  const auto quiet = hn::Or(bits, hn::Set(whole, 0x400000));
+  const auto chosen = hn::IfThenElse(
+      hn::MaskFromVec(hn::BitCast(whole, hn::VecFromMask(SquareTag(), hn::Ne(row, row)))), quiet, rounded);
+  return hn::BitCast(SquareTag(), hn::And(chosen, hn::Set(whole, 0xffff0000u)));
+}
+
+HWY_INLINE SquareRow load_wide(const float* p) { return hn::LoadU(SquareTag(), p); }
+HWY_INLINE SquareRow load_wide(const Bf16* p) {
+  const hn::Rebind<uint16_t, SquareTag> half;
+  return hn::BitCast(SquareTag(), hn::ShiftLeft<16>(hn::PromoteTo(SquareWords(), hn::LoadU(half, p))));
+}
+
+// Two values in a word, `low` in its lower half; both on the bf16 grid already.
+HWY_INLINE hn::Vec<SquareWords> paired(SquareRow low, SquareRow high) {
+  const SquareWords words;
+  return hn::Or(hn::ShiftRight<16>(hn::BitCast(words, low)), hn::BitCast(words, high));
+}
+
+HWY_INLINE void transpose(SquareRow (&rows)[kSquare]) {
+#if HWY_TARGET != HWY_SCALAR
+  const SquareTag tag;
+  const hn::RepartitionToWide<SquareTag> pairs;
+  SquareRow half[kSquare];
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < kSquare; i += 2) {
+    half[i] = hn::InterleaveLower(tag, rows[i], rows[i + 1]);
+    half[i + 1] = hn::InterleaveUpper(tag, rows[i], rows[i + 1]);
+  }
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < kSquare; i += 4)
+#pragma GCC unroll 2
+    for (int64_t j = 0; j < 2; ++j) {
+      const auto upper = hn::BitCast(pairs, half[i + j]), lower = hn::BitCast(pairs, half[i + 2 + j]);
+      rows[i + 2 * j] = hn::BitCast(tag, hn::InterleaveLower(pairs, upper, lower));
+      rows[i + 2 * j + 1] = hn::BitCast(tag, hn::InterleaveUpper(pairs, upper, lower));
+    }
+  if constexpr (kSquare == 8) {
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < 4; ++i) {
+      const SquareRow left = rows[i], right = rows[i + 4];
+      rows[i] = hn::ConcatLowerLower(tag, right, left);
+      rows[i + 4] = hn::ConcatUpperUpper(tag, right, left);
+    }
+  }
+#else
+  (void)rows;  // one value
+#endif
+}
+
+}  // namespace ropd::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
