@@ -92,7 +92,7 @@ TEST(Matmul, LargeProductsArePutTogetherFromTheirPieces) {
   const auto grad_y = numbers(m * n, 33);
   matmul_grad_x(grad_x, grad_y, view(w, n, k), Precision::f32);
   matmul_grad_weight(grad_weight, grad_y, x, n, k, Precision::f32);
-  for (const int64_t i : {0, 143, 144, 1727, 1728, 1759}) {
+  for (const int64_t i : {0, 71, 72, 1727, 1728, 1759}) {
     const auto row = std::vector<float>(x.begin() + i * k, x.begin() + (i + 1) * k);
     const auto want = naive(row, w, 1, n, k, Precision::f32);
     EXPECT_TRUE(std::equal(want.begin(), want.end(), y.begin() + i * n)) << i;

@@ -55,12 +55,15 @@ struct FetchAhead {
   }
 };
 
-inline constexpr int64_t kDepthBlock = 384;      // a B panel of this depth stays in L1
-inline constexpr int64_t kRowBlock = 144;        // an A block of up to this many rows stays in L2
+// Deep blocks, so that C is read and written seldom. A panel of this depth no longer stays in L1, but the
+// next tile finds it in L2, and what a tile reads of it is little beside its arithmetic.
+inline constexpr int64_t kDepthBlock = 1024;
+inline constexpr int64_t kDepthInPlace = 512;    // rows of A as stored lie close enough together
+inline constexpr int64_t kRowBlock = 72;         // so many rows of a deep A block stay in L2
 inline constexpr int64_t kCacheLine = 16;        // floats
-inline constexpr int64_t kDepthAtOnce = 8;       // depth blocks, and
-inline constexpr int64_t kRowBlocksAtOnce = 96;  // A blocks (20 MB) and
-inline constexpr int64_t kPanelsAtOnce = 512;    // panels of a depth block (12 MB) that are packed at a time
+inline constexpr int64_t kDepthAtOnce = 3;       // depth blocks, and
+inline constexpr int64_t kRowBlocksAtOnce = 72;  // A blocks (21 MB) and
+inline constexpr int64_t kPanelsAtOnce = 192;    // panels of a depth block (12 MB) that are packed at a time
 inline constexpr int64_t kTasksPerThread = 8;    // enough for an even end
 inline constexpr int64_t kMinTaskPanels = 8;     // fewer would read A too often
 inline constexpr int64_t kMaxTaskPanels = 64;
@@ -121,7 +124,10 @@ struct Piece {
   int64_t row_begin, row_end, panel_begin, panel_end, depth_begin, depth_end;
   int64_t rows() const { return row_end - row_begin; }
   int64_t panels() const { return panel_end - panel_begin; }
-  int64_t row_blocks() const { return (rows() + kRowBlock - 1) / kRowBlock; }
+  int64_t rows_per_block() const {
+    return depth_end - depth_begin <= kDepthBlock / 2 ? 2 * kRowBlock : kRowBlock;
+  }
+  int64_t row_blocks() const { return (rows() + rows_per_block() - 1) / rows_per_block(); }
   int64_t depth_blocks() const { return (depth_end - depth_begin + kDepthBlock - 1) / kDepthBlock; }
 };
 
@@ -131,12 +137,15 @@ struct Piece {
 template <class Kernel>
 struct RowBlocks {
   using Element = typename Kernel::AElement;
-  static constexpr int64_t kBlockSize = kRowBlock * kDepthBlock + kCacheLine;
   static_assert(Kernel::kPackSlack <= kCacheLine && kRowBlock % Kernel::kRows == 0);
   Piece piece;
   Element* packed = nullptr;
   const float* in_place = nullptr;  // instead: row_begin
   int64_t stride = 0;               // of rows in place; 0: packed
+  int64_t block_size() const {
+    const int64_t depth = std::min(kDepthBlock, piece.depth_end - piece.depth_begin);
+    return (piece.rows_per_block() * (depth + Kernel::kUnit) / kCacheLine + 2) * kCacheLine;
+  }
   // Of a block; a multiple of the tile's height.
   int64_t height() const {
     const int64_t rows = (piece.rows() + piece.row_blocks() - 1) / piece.row_blocks();
@@ -146,7 +155,7 @@ struct RowBlocks {
     return std::min(piece.row_begin + index * height(), piece.row_end);
   }
   Element* packed_block(int64_t index, int64_t depth0) const {
-    return packed + ((depth0 - piece.depth_begin) / kDepthBlock * piece.row_blocks() + index) * kBlockSize;
+    return packed + ((depth0 - piece.depth_begin) / kDepthBlock * piece.row_blocks() + index) * block_size();
   }
   const Element* block(int64_t index, int64_t depth0) const {
     if constexpr (Kernel::kReadsRows)
@@ -175,12 +184,11 @@ int64_t unit_depth(int64_t depth) {
   return (depth + Kernel::kUnit - 1) / Kernel::kUnit * Kernel::kUnit;
 }
 
-// Where one depth block is all there is, rows are so close to each other that tiles read them in place as
-// fast as from a packed copy.
+// Rows that are close to each other are read in place as fast as from a packed copy.
 template <class Kernel, class BElement>
 bool reads_in_place(const Product& p) {
   return Kernel::kReadsRows && sizeof(BElement) == 4 && !p.round_to_bf16 && p.a_column_stride == 1 &&
-         p.k <= kDepthBlock;
+         p.k <= kDepthInPlace;
 }
 
 // Tiles of equal height: eight rows are 4 + 4, not 6 + 2, where the second tile would read B for little work.
@@ -295,7 +303,7 @@ RowBlocks<Kernel> rows_of(const Product& p, const Piece& piece) {
     a.stride = p.a_row_stride;
   } else {
     a.packed = block_scratch<Scratch::rows, typename Kernel::AElement>(piece.row_blocks() *
-                                                                       piece.depth_blocks() * a.kBlockSize);
+                                                                       piece.depth_blocks() * a.block_size());
   }
   return a;
 }
@@ -392,7 +400,8 @@ void products_threads(const Product* products, int64_t count) {
   const Product& first = products[0];
   const Piece rows{0, first.m, 0, 0, 0, first.k};
   const int threads = threads_for(first);
-  if (count > kMost || threads == 1 || first.m > kRowBlock || rows.depth_blocks() > kDepthAtOnce) {
+  if (count > kMost || threads == 1 || first.m > rows.rows_per_block() ||
+      rows.depth_blocks() > kDepthAtOnce) {
     for (int64_t i = 0; i < count; ++i) product_threads<Kernel, BElement>(products[i]);
     return;
   }

@@ -71,7 +71,7 @@ TEST(PortableProduct, EveryInstructionSetMultipliesAndIgnoresTheBatch) {
 // Rows of one depth block are read in place, longer ones are packed; the chains are the same, and a panel
 // that is not full ends where C ends.
 TEST(PortableProduct, RowsInPlaceGiveTheBitsOfTheNaiveLoop) {
-  for (const int64_t k : {1, 5, 96, 383, 384, 385})
+  for (const int64_t k : {1, 5, 96, 511, 512, 513, 1024, 1025})
     for (const int64_t m : {1, 3, 6, 13})
       for (const int64_t n : {7, 8, 13, 26, 31, 48}) {
         const auto x = numbers(m * k, 3), w = numbers(n * k, 4);
