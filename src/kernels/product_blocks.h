@@ -37,7 +37,7 @@ struct FetchAhead {
   static constexpr int64_t kDepth = 4;
   const char* from;
   int32_t step;
-  bool is_large = false;  // more than L1 holds: into L2
+  bool is_large;  // more than L1 holds beside what is in use: into L2
   // A tile of few rows is done with its panels sooner, so it has more to fetch each time; its panels side by
   // side are more than L1 holds, too.
   template <int kTileRows>
@@ -61,6 +61,7 @@ inline constexpr int64_t kDepthBlock = 1024;
 inline constexpr int64_t kDepthInPlace = 512;    // rows of A as stored lie close enough together
 inline constexpr int64_t kRowBlock = 72;         // so many rows of a deep A block stay in L2
 inline constexpr int64_t kCacheLine = 16;        // floats
+inline constexpr int64_t kWorthL1 = 16 << 10;    // bytes; more of B are fetched into L2 only
 inline constexpr int64_t kDepthAtOnce = 3;       // depth blocks, and
 inline constexpr int64_t kRowBlocksAtOnce = 72;  // A blocks (21 MB) and
 inline constexpr int64_t kPanelsAtOnce = 192;    // panels of a depth block (12 MB) that are packed at a time
@@ -258,7 +259,7 @@ void product_part(const Product& p, const RowBlocks<Kernel>& a, const Panels<Ker
       FetchAhead ahead{reinterpret_cast<const char*>(
                            is_last && has_next ? b.panel(panel_begin, depth0 + kDepthBlock, panel_size)
                                                : panel_data + panels * panel_size),
-                       static_cast<int32_t>(bytes / (tiles * steps))};
+                       static_cast<int32_t>(bytes / (tiles * steps)), bytes > kWorthL1};
       if (is_last && has_next && rows > kRowBlock / 2)
         ahead = {reinterpret_cast<const char*>(a.block(block, depth0 + kDepthBlock)),
                  static_cast<int32_t>(height * FetchAhead::kDepth * static_cast<int64_t>(sizeof(*a_block))),
