@@ -80,6 +80,11 @@ TEST_F(Responses, TextsKeepEscapesAndUnicode) {
   EXPECT_EQ(response_text(response_line(rollout("q1", 0, text), "a"), "x"), text);
 }
 
+// A model that stops at once has said nothing, which is a response like any other.
+TEST_F(Responses, EmptyTextsAreTexts) {
+  EXPECT_EQ(response_text(response_line(rollout("q1", 0, ""), "a"), "x"), "");
+}
+
 TEST_F(Responses, OthersResponsesAreRefusedByName) {
   EXPECT_THAT(error(line("c", "q1", 0)),
               HasSubstr("responses.jsonl:1: benchmark 'c' is not in suite 'small'"));

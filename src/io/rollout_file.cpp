@@ -171,7 +171,8 @@ Path sibling(const Path& bank, std::string_view ending) {
 
 std::string rollout_line(const Rollout& rollout) {
   std::string out;
-  out.reserve(200 + 7 * (rollout.prompt_ids.size() + rollout.response_ids.size()) + rollout.text.size());
+  out.reserve(200 + 7 * (rollout.prompt_ids.size() + rollout.response_ids.size()) +
+              (rollout.text ? rollout.text->size() : 0));
   out += "{\"query_id\":";
   put_text(out, rollout.query_id);
   out += ",\"sample\":";
@@ -185,7 +186,7 @@ std::string rollout_line(const Rollout& rollout) {
   put_number(out, rollout.policy_step);
   out += ",\"seed\":";
   put_number(out, rollout.seed);
-  if (!rollout.text.empty()) put_text(out += ",\"text\":", rollout.text);
+  if (rollout.text) put_text(out += ",\"text\":", *rollout.text);
   if (!rollout.answer.empty()) put_text(out += ",\"answer\":", rollout.answer);
   if (!rollout.sampled_logprobs.empty()) put_array(out += ",\"sampled_logprobs\":", rollout.sampled_logprobs);
   return out += '}';

@@ -65,6 +65,15 @@ TEST(RolloutLine, IsOneLineOfValidUtf8WhateverTheTextHolds) {
   EXPECT_EQ(parse_rollout(line, "line", {}).rollout.text, std::string("\xef\xbf\xbd\n\x01") + '\0');
 }
 
+TEST(RolloutLine, TellsAnEmptyTextFromNone) {
+  Rollout rollout =
+      parse_rollout(R"({"query_id":"q","prompt_ids":[1],"response_ids":[2]})", "line", {}).rollout;
+  EXPECT_FALSE(rollout.text);
+  EXPECT_EQ(rollout_line(rollout).find("text"), std::string::npos);
+  rollout.text = "";
+  EXPECT_EQ(parse_rollout(rollout_line(rollout), "line", {}).rollout.text, "");
+}
+
 TEST(ParseRollout, NeedsOnlyTheThreeRequiredFields) {
   const ParsedRollout parsed = parse_rollout(kMinimal, "line", {});
   EXPECT_FALSE(parsed.has_sample);

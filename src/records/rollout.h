@@ -1,6 +1,7 @@
 // One sampled response and how it was made; not changed after the engine returns it.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ struct Rollout {
   Finish finish = Finish::length;
   uint64_t policy_step = 0;  // optimization step of the weights that sampled it
   uint64_t seed = 0;
-  std::string text;                     // decoded response, special tokens removed
+  std::optional<std::string> text;      // decoded response, special tokens removed; where it was decoded
   std::string answer;                   // of the query, for grading
   std::vector<float> sampled_logprobs;  // [response], when sampled; empty if not asked for
 };

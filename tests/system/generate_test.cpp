@@ -158,7 +158,7 @@ TEST_F(Generate, RendersMessagesAndDecodesResponses) {
   ASSERT_EQ(rollouts.size(), 2u);
   EXPECT_EQ(rollouts[0].prompt_ids, rollouts[1].prompt_ids);
   EXPECT_EQ(rollouts[0].prompt_ids.front(), 151644) << "<|im_start|>";
-  EXPECT_FALSE(rollouts[0].text.empty());
+  EXPECT_TRUE(rollouts[0].text && !rollouts[0].text->empty());
   EXPECT_FALSE(outcome.out.empty()) << "one response was shown";
   for (const char letter : outcome.out)
     EXPECT_TRUE(letter == '\n' || letter == '\t' || static_cast<uint8_t>(letter) >= 32);
