@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kLogitsBytes = size_t{48} << 20;  // logits of the rows that are sampled together
 constexpr size_t kGroupsPerThread = 4;             // fewer are not worth waking a thread
-constexpr size_t kGroupsPerShare = 120;            // enough rows for every weight that is read
+constexpr size_t kGroupsPerShare = 48;             // enough rows for every weight that is read
 
 }  // namespace
 
@@ -22,7 +22,7 @@ void Decoder::step(KvCache& cache, std::span<const DecodeRows> groups, const Log
   const size_t threads = kernels::num_lanes();
   const size_t parts = stays_in_cache(weights_.config)
                            ? std::max(std::clamp<size_t>(groups.size() / kGroupsPerThread, 1, threads),
-                                      groups.size() / kGroupsPerShare)
+                                      groups.size() / kGroupsPerShare / threads * threads)
                            : 1;
   while (lanes_.size() < kernels::num_lanes(parts)) lanes_.push_back(std::make_unique<Lane>());
 
