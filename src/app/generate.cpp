@@ -25,9 +25,9 @@ namespace ropd::app {
 namespace {
 
 constexpr const char* kExamples =
-    R"(Prompts: JSON lines with "messages", "prompt" (one user turn) or "prompt_ids"; "query_id" or "id" (default: the number of
-the line, from 0) and "answer" are passed on. Output: one line a response (docs/formats.md). An interrupted command
-goes on where it was when it is called again with the same arguments.
+    R"(Prompts: JSON lines with "messages", "prompt" (one user turn) or "prompt_ids", or a query set ("problem", "question");
+"query_id" or "id" (default: the number of the line, from 0) and "answer" are passed on. Output: one line a response
+(docs/formats.md). An interrupted command goes on where it was when it is called again with the same arguments.
 Examples:
   ropd generate --model models/Qwen3-0.6B --prompts questions.jsonl --n 4 --max-tokens 512 --out responses.jsonl
   ropd generate --model models/Qwen3-0.6B --prompts questions.jsonl --greedy --no-thinking --stream --out responses.jsonl)";
@@ -108,9 +108,11 @@ class PromptReader {
     int num_kinds = 0;
     for (const char* name : {"messages", "prompt", "prompt_ids"})
       if (row.contains(name)) kinds += (num_kinds++ ? ", " : "") + std::string(name);
+    for (const char* name : {"problem", "question"})  // a query set
+      if (num_kinds == 0 && row.contains(name)) kinds = name, num_kinds = 1;
     if (num_kinds != 1)
       fail(where, ": has ", num_kinds == 0 ? "no prompt" : kinds,
-           ", expected one of messages, prompt, prompt_ids");
+           ", expected one of messages, prompt, prompt_ids, or problem or question of a query set");
     if (row.contains("prompt_ids")) return ids_of(row["prompt_ids"], where);
     if (!parts_.tokenizer)
       fail(options_.model, ": has no tokenizer.json, so ", where, " must give prompt_ids instead of ", kinds);
@@ -118,9 +120,9 @@ class PromptReader {
       fail(options_.model, ": has no chat template, so ", where, " must give prompt_ids instead of ", kinds);
     text::RenderOptions render;
     if (options_.is_without_thinking) render.enable_thinking = false;
-    Json messages =
-        kinds == "messages" ? row["messages"] : Json::array({{{"role", "user"}, {"content", row["prompt"]}}});
-    if (kinds == "prompt" && !row["prompt"].is_string()) fail(where, ": prompt is not a text");
+    const bool is_chat = kinds == "messages";
+    if (!is_chat && !row[kinds].is_string()) fail(where, ": ", kinds, " is not a text");
+    Json messages = is_chat ? row["messages"] : Json::array({{{"role", "user"}, {"content", row[kinds]}}});
     if (!messages.is_array() || messages.empty())
       fail(where, ": messages is not a list of at least one message");
     const auto value = text::TemplateValue::from_json(messages.dump(), where);
@@ -243,7 +245,9 @@ void add_generate(CLI::App& app) {
   auto* command = app.add_subcommand("generate", "responses of a model to a file of prompts");
   auto options = std::make_shared<GenerateOptions>();
   command->add_option("--model", options->model, "model directory")->required();
-  command->add_option("--prompts", options->prompts, "JSON lines with messages, prompt or prompt_ids")
+  command
+      ->add_option("--prompts", options->prompts,
+                   "JSON lines with messages, prompt or prompt_ids, or a query set")
       ->required();
   command->add_option("--out", options->out, "responses, JSON lines")->required();
   command->add_option("--n", options->n, "responses to each prompt")

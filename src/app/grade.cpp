@@ -69,7 +69,7 @@ GradeSummary grade_file(const GradeOptions& options) {
   const auto mode = options.strict ? grading::Mode::strict : grading::Mode::reference;
   io::JsonlReader reader(options.in);
   AtomicFile out(options.out);
-  Progress progress("grading", reader.size());
+  Progress progress("bytes graded", reader.size());
   GradeSummary summary;
   io::for_each_json_row(reader, [&](Json&& row, const std::string& where) {
     if (stop_requested()) fail("interrupted at ", where, "; ", options.out, " was not written");

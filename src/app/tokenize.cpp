@@ -130,7 +130,7 @@ void run_tokenize(const CLI::App& command, const TokenizeOptions& options) {
   const LineTokenizer lines(options);
   io::JsonlReader reader(options.in);
   AtomicFile out(options.out);
-  Progress progress("tokenize", reader.size(), "tok");
+  Progress progress("bytes tokenized", reader.size(), "tok");
   uint64_t num_lines = 0, num_tokens = 0;
   std::vector<Row> batch;
   for (bool is_open = true; is_open;) {

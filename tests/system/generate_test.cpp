@@ -151,12 +151,13 @@ TEST_F(Generate, RendersMessagesAndDecodesResponses) {
     std::filesystem::copy_file(test::data_directory() / "tokenizers/qwen3" / name,
                                directory_ / "model" / name);
   write("chat.jsonl",
-        "{\"prompt\": \"Hello\"}\n{\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}\n");
+        "{\"prompt\": \"Hello\"}\n{\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}\n"
+        "{\"problem\": \"Hello\"}\n{\"question\": \"Hello\"}\n");
   const Outcome outcome = shell(command("--stream --max-tokens 12 --no-thinking", "chat.jsonl"));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const auto rollouts = io::read_rollouts(at("out.jsonl"));
-  ASSERT_EQ(rollouts.size(), 2u);
-  EXPECT_EQ(rollouts[0].prompt_ids, rollouts[1].prompt_ids);
+  ASSERT_EQ(rollouts.size(), 4u);
+  for (const Rollout& rollout : rollouts) EXPECT_EQ(rollout.prompt_ids, rollouts[0].prompt_ids);
   EXPECT_EQ(rollouts[0].prompt_ids.front(), 151644) << "<|im_start|>";
   EXPECT_TRUE(rollouts[0].text && !rollouts[0].text->empty());
   EXPECT_FALSE(outcome.out.empty()) << "one response was shown";
@@ -182,8 +183,7 @@ TEST_F(Generate, RefusesBadPrompts) {
   expect_prompt_refused("{\"prompt_ids\": [1, 32]}", "holds id 32, outside the vocabulary of 32");
   expect_prompt_refused("{\"prompt_ids\": [1, -2]}", "bad.jsonl:2: prompt_ids[1] is -2");
   expect_prompt_refused("{\"prompt_ids\": 5}", "prompt_ids is not a list");
-  expect_prompt_refused("{\"question\": \"x\"}",
-                        "has no prompt, expected one of messages, prompt, prompt_ids");
+  expect_prompt_refused("{\"query\": \"x\"}", "has no prompt, expected one of messages, prompt, prompt_ids");
   expect_prompt_refused("{\"prompt\": \"x\", \"prompt_ids\": [1]}",
                         "has prompt, prompt_ids, expected one of");
   expect_prompt_refused("{\"prompt\": \"x\"}", "has no tokenizer.json");
