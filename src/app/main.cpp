@@ -83,20 +83,46 @@ int report_failure(const std::string& text) {
   return 1;
 }
 
+std::string suggestion(const std::string& name, const std::vector<std::string>& names) {
+  const std::string nearest = nearest_name(name, names);
+  return nearest.empty() ? "" : ", did you mean '" + nearest + "'?";
+}
+
+// Of an option that `command` does not have; its value may have been taken for something else, so this says
+// more than what CLI11 noticed. Empty when there is none.
+std::string unknown_option(const CLI::App& app, const CLI::App& command) {
+  for (const std::string& argument : app.remaining(/*recurse=*/true)) {
+    if (argument.size() < 2 || argument[0] != '-') continue;
+    const std::string name = argument.substr(0, argument.find('='));
+    std::vector<std::string> names;
+    for (const CLI::App* place : {&command, &app})
+      for (const CLI::Option* option : place->get_options())
+        for (const std::string& known : option->get_lnames()) names.push_back("--" + known);
+    std::string hint = suggestion(name, names);
+    if (hint.empty() && command.get_option_no_throw("overrides"))
+      hint = "; settings are written key=value, without dashes";
+    return "unknown option '" + name + "'" + hint;
+  }
+  return "";
+}
+
 int report_usage(const CLI::App& app, const CLI::ParseError& error) {
-  const auto chosen = app.get_subcommands();
-  const std::string command = chosen.empty() ? "ropd" : "ropd " + chosen.front()->get_name();
-  std::string text = error.what();
+  const CLI::App* command = &app;
+  std::string name = "ropd";
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    name += " " + command->get_name();
+  }
   const auto rest = app.remaining();
-  if (chosen.empty() && !rest.empty()) {
+  std::string text = unknown_option(app, *command);
+  if (text.empty() && command == &app && !rest.empty()) {
     std::vector<std::string> names;
     for (const auto* known : app.get_subcommands([](const CLI::App*) { return true; }))
       names.push_back(known->get_name());
-    const std::string nearest = nearest_name(rest.front(), names);
-    text = "unknown command '" + rest.front() + "'" +
-           (nearest.empty() ? "" : ", did you mean '" + nearest + "'?");
+    text = "unknown command '" + rest.front() + "'" + suggestion(rest.front(), names);
   }
-  std::fprintf(stderr, "%s: %s (see %s --help)\n", command.c_str(), text.c_str(), command.c_str());
+  if (text.empty()) text = error.what();
+  std::fprintf(stderr, "%s: %s (see %s --help)\n", name.c_str(), text.c_str(), name.c_str());
   return 2;
 }
 

@@ -51,6 +51,23 @@ TEST(Program, WrongUsageGivesTwoAndOneLine) {
   }
 }
 
+TEST(Program, NamesWhatItDoesNotKnow) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"trian x", "ropd: unknown command 'trian', did you mean 'train'?"},
+      {"--foo", "ropd: unknown option '--foo' (see ropd --help)"},
+      {"generate --modl x", "ropd generate: unknown option '--modl', did you mean '--model'?"},
+      {"score --top_k=3", "ropd score: unknown option '--top_k', did you mean '--top-k'?"},
+      {"data prepare --fooo", "ropd data prepare: unknown option '--fooo'"},
+      // 3 would be the file
+      {"train --steps 3", "ropd train: unknown option '--steps'; settings are written key=value"},
+  };
+  for (const auto& [arguments, expected] : cases) {
+    const auto outcome = run_ropd(arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << arguments;
+    EXPECT_THAT(outcome.err, StartsWith(expected));
+  }
+}
+
 TEST(Program, FailureGivesOneAndOneLine) {
   const auto outcome = run_ropd("inspect /nowhere");
   EXPECT_EQ(outcome.exit_code, 1);
