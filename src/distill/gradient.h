@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "distill/objective.h"
+#include "kernels/vocab_head.h"
 #include "model/forward.h"
 
 namespace ropd::distill {
@@ -19,7 +20,7 @@ struct TrainingItem {
 struct GradientConfig {
   ObjectiveConfig objective;
   bool old_is_current = false;  // the iteration has one minibatch
-  size_t head_scratch_bytes = size_t{160} << 20;
+  size_t head_scratch_bytes = kernels::kVocabScratchBytes;
 };
 
 // Sums over the microbatch, in order of positions.

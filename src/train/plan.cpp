@@ -116,7 +116,10 @@ std::vector<MemoryPart> memory_parts(const TrainConfig& config, const ModelConfi
   parts.push_back({"activations", activation_bytes(config, student, trained),
                    "train.microbatch_tokens, train.activation_memory_gb or rollout.max_response_tokens",
                    Phase::updates});
-  parts.push_back({"vocabulary blocks", kernels::kVocabScratchBytes, "", Phase::updates});
+  parts.push_back({"vocabulary blocks",
+                   std::min<uint64_t>(kernels::kVocabScratchBytes,
+                                      trained * elements(student.vocab_size) * sizeof(float)),
+                   "", Phase::updates});
   if (objective_config(config, {}).needs_full_teacher()) add_teacher(trained, Phase::updates);
   return parts;
 }
@@ -182,7 +185,7 @@ Plan make_plan(const TrainConfig& config, double flops) {
   const uint64_t kept =
       config.checkpoint.keep == 0 ? plan.iterations : std::min(config.checkpoint.keep, plan.iterations);
   constexpr uint64_t kBytesPerToken = 8;  // of a response in JSONL: id and text
-  plan.assumed_length = static_cast<double>(config.rollout.max_response_tokens) / 4;
+  plan.assumed_length = std::max(1.0, static_cast<double>(config.rollout.max_response_tokens) / 4);
   plan.disk_bytes = (kept + 1 + config.checkpoint.keep_steps.size()) * plan.checkpoint_bytes +
                     static_cast<uint64_t>(plan.assumed_length) * kBytesPerToken *
                         (plan.consumed + config.curriculum.bank.responses);
