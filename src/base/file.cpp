@@ -225,7 +225,17 @@ AppendFile::AppendFile(Path path) : path_(std::move(path)) {
   const bool is_new = !std::filesystem::exists(path_);
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail(path_.string(), ": cannot open for appending: ", reason(errno));
-  size_ = static_cast<uint64_t>(status_of(descriptor_, path_).st_size);
+  // Where the file system has no locks (some network mounts) it is up to the user.
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(descriptor_);
+    fail(path_.string(), ": another process is writing this file; wait for it or choose another output");
+  }
+  const struct stat status = status_of(descriptor_, path_);
+  if (status.st_nlink == 0) {  // removed between open and lock
+    ::close(descriptor_);
+    fail(path_.string(), ": another process has just removed this file; try again");
+  }
+  size_ = static_cast<uint64_t>(status.st_size);
   // Backwards to the last newline: what follows it is a line that a crash cut short.
   std::vector<char> block(1 << 16);
   uint64_t end = size_;
@@ -274,6 +284,12 @@ void AppendFile::append_unsynced(std::string_view line_without_newline) {
     fail(path_.string(), ": cannot write: ", reason(error_number));
   }
   size_ += line.size();
+}
+
+void AppendFile::cut(uint64_t size) {
+  if (::ftruncate(descriptor_, static_cast<off_t>(size)) != 0)
+    fail(path_.string(), ": cannot cut to ", size, " bytes: ", reason(errno));
+  size_ = size;
 }
 
 void AppendFile::sync() {

@@ -57,7 +57,8 @@ class AtomicFile {
 void write_file_atomically(const Path& path, std::string_view content);
 
 // A file that only grows, line by line; append returns when the line is durable (fdatasync). For banks and
-// metrics. Opening keeps what is there; a torn last line (no newline) is cut off.
+// metrics. Opening keeps what is there; a torn last line (no newline) is cut off. One writer at a time: a
+// second one is refused as long as the first lives.
 class AppendFile {
  public:
   explicit AppendFile(Path path);
@@ -67,6 +68,7 @@ class AppendFile {
   void append(std::string_view line_without_newline);  // durable on return
   void append_unsynced(std::string_view line_without_newline);
   void sync();
+  void cut(uint64_t size);  // back to that many bytes
   uint64_t size() const { return size_; }
 
  private:

@@ -239,6 +239,29 @@ TEST(AppendFile, KeepsWhatIsThereAndAddsLines) {
   EXPECT_EQ(moved.size(), 8u);
 }
 
+TEST(AppendFile, HasOneWriterAtATime) {
+  const test::TemporaryDirectory directory;
+  {
+    AppendFile first(directory / "a");
+    first.append("one");
+    EXPECT_THAT(error_of([&] { AppendFile(directory / "a"); }),
+                HasSubstr("another process is writing this file"));
+    first.append("two");
+  }
+  AppendFile(directory / "a").append("three");
+  EXPECT_EQ(read_file(directory / "a"), "one\ntwo\nthree\n");
+}
+
+TEST(AppendFile, IsCutWhereItIsTold) {
+  const test::TemporaryDirectory directory;
+  AppendFile file(directory / "a");
+  file.append("one");
+  file.append("two");
+  file.cut(4);
+  file.append("three");
+  EXPECT_EQ(read_file(directory / "a"), "one\nthree\n");
+}
+
 TEST(AppendFile, CutsOffATornLastLine) {
   const test::TemporaryDirectory directory;
   write_file_atomically(directory / "a", "one\ntw");

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -104,6 +105,8 @@ GenerationResult generate_responses(rollout::Engine& engine, const Suite& suite,
   check_record(directory, generation_record(engine, suite, tokenizer, chat_template, origin));
   GenerationResult result;
   std::vector<ResponseId> missing;
+  std::optional<AppendFile> file;  // cuts a torn last line off; nobody else writes while we read
+  if (std::filesystem::exists(path)) file.emplace(path);
   {
     const ResponseFile present(path, suite);
     missing = present.missing();
@@ -116,26 +119,26 @@ GenerationResult generate_responses(rollout::Engine& engine, const Suite& suite,
   if (missing.empty()) return result;
   const auto requests = make_requests(suite, missing, tokenizer, chat_template, origin.seed);
   engine.check(requests);
-  AppendFile file(path);  // cuts a torn last line off
+  if (!file) file.emplace(path);
   Progress progress("responses", requests.size(), "tok");
   auto last_sync = std::chrono::steady_clock::now();
   uint64_t num_durable = 0;
   rollout::RunHooks hooks;
   hooks.on_done = [&](size_t index, Rollout&& rollout) {
     rollout.text = tokenizer.decode(rollout.response_ids);
-    file.append_unsynced(response_line(rollout, suite.benchmarks[missing[index].benchmark].name));
+    file->append_unsynced(response_line(rollout, suite.benchmarks[missing[index].benchmark].name));
   };
   hooks.on_step = [&](const rollout::RunSummary& so_far) {
     const auto now = std::chrono::steady_clock::now();
     if (so_far.num_done > num_durable && now - last_sync >= kSyncInterval) {
-      file.sync();
+      file->sync();
       last_sync = now;
       num_durable = so_far.num_done;
     }
     progress.update(num_durable, so_far.num_tokens, so_far.note());
   };
   result.run = engine.run(requests, hooks);
-  file.sync();
+  file->sync();
   progress.update(result.run.num_done, result.run.num_tokens, result.run.note());
   result.is_finished = !result.run.was_stopped;
   if (result.is_finished) sort_responses(path, suite);

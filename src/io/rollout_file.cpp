@@ -298,34 +298,37 @@ BankStream::BankStream(Path bank, std::vector<RolloutKey> requests, const BankMe
     if (!request_index_.emplace(key_text(requests_[i].query_id, requests_[i].sample), i).second)
       fail(bank_.string(), ": query \"", requests_[i].query_id, "\" sample ", requests_[i].sample,
            " is requested twice");
-  const bool has_bank = std::filesystem::exists(bank_);
-  const auto found = read_bank_meta(bank_);
-  if (has_bank && !found)
-    fail(bank_.string(), ": exists, but not ", bank_meta_path(bank_).string(),
-         "; move it away or use it as {source: bank}");
-  if (found) {
-    const std::string difference = bank_difference(*found, meta);
+  const auto has_meta = [&] {
+    const auto found = read_bank_meta(bank_);
+    const std::string difference = found ? bank_difference(*found, meta) : "";
     if (!difference.empty())
       fail(bank_meta_path(bank_).string(), ": made in another way: ", difference,
            "; move the bank away to sample a new one");
-  } else {
-    std::filesystem::remove(partial_);  // of an unknown origin
+    return found.has_value();
+  };
+  has_meta();  // refuses before anything is written
+  // The lock on the partial file: from here on no other process changes what is read.
+  if (!std::filesystem::exists(bank_)) file_.emplace(partial_);
+  const bool has_bank = std::filesystem::exists(bank_);  // maybe finished just now
+  if (!has_meta()) {
+    if (has_bank)
+      fail(bank_.string(), ": exists, but not ", bank_meta_path(bank_).string(),
+           "; move it away or use it as {source: bank}");
+    file_->cut(0);  // of an unknown origin
     write_bank_meta(bank_, meta);
   }
   if (has_bank) {
     is_finished_ = true;
     num_done_ = requests_.size();
+    file_.reset();
     std::filesystem::remove(partial_);  // a kill may have come between the bank and this
     return;
   }
-  file_.emplace(partial_);
   const uint64_t valid = read_partial(limits);
   if (valid < file_->size()) {
     log_warning(partial_.string(), ": cut from ", file_->size(), " to ", valid,
                 " bytes, the rest is not whole");
-    file_.reset();
-    truncate_file(partial_, valid);
-    file_.emplace(partial_);
+    file_->cut(valid);
   }
 }
 

@@ -195,6 +195,20 @@ TEST(BankStream, EndsInRequestOrderWithoutLeftovers) {
   EXPECT_EQ(read_file(bank), uninterrupted_bank());
 }
 
+// Two commands with the same output: without the lock both write one file, and its lines are not where either
+// thinks.
+TEST(BankStream, ASecondWriterIsRefusedAndHarmsNothing) {
+  test::TemporaryDirectory directory;
+  const Path bank = directory / "initial.jsonl";
+  BankStream first(bank, requests(), kMeta);
+  fill(first, 5, 0);
+  EXPECT_THROW(BankStream(bank, requests(), kMeta), Error);
+  fill(first, 100, 0);
+  first.finish();
+  EXPECT_EQ(read_file(bank), uninterrupted_bank());
+  EXPECT_TRUE(BankStream(bank, requests(), kMeta).missing().empty());  // nothing left to do
+}
+
 TEST(BankStream, AKilledWriterLosesNothingDurableAndEndsInTheSameBytes) {
   const std::string expected = uninterrupted_bank();
   for (size_t done = 0; done <= 12; done += 3) {
