@@ -309,7 +309,7 @@ BankStream::BankStream(Path bank, std::vector<RolloutKey> requests, const BankMe
   has_meta();  // refuses before anything is written
   // The lock on the partial file: from here on no other process changes what is read.
   if (!std::filesystem::exists(bank_)) file_.emplace(partial_);
-  const bool has_bank = std::filesystem::exists(bank_);  // maybe finished just now
+  const bool has_bank = !file_ || std::filesystem::exists(bank_);  // maybe finished just now
   if (!has_meta()) {
     if (has_bank)
       fail(bank_.string(), ": exists, but not ", bank_meta_path(bank_).string(),

@@ -186,6 +186,7 @@ int64_t unit_depth(int64_t depth) {
 }
 
 // Rows that are close to each other are read in place as fast as from a packed copy.
+static_assert(kDepthInPlace <= kDepthBlock);  // a tile sees the whole depth of such rows
 template <class Kernel, class BElement>
 bool reads_in_place(const Product& p) {
   return Kernel::kReadsRows && sizeof(BElement) == 4 && !p.round_to_bf16 && p.a_column_stride == 1 &&
