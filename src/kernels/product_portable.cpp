@@ -17,6 +17,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/inner_loop.h"
 #include "kernels/squares.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -43,10 +44,23 @@ HWY_INLINE PanelRow load_panel_row(const float* p) {
   return {{hn::LoadU(Lanes(), p), hn::LoadU(Lanes(), p + kLanes)}};
 }
 HWY_INLINE PanelRow load_panel_row(const Bf16* p) {
+#if HWY_TARGET == HWY_AVX2  // the mask stays in memory: see inner_loop.h
+  alignas(32) static constexpr uint32_t kUpper[kLanes] = {0xffff0000u, 0xffff0000u, 0xffff0000u, 0xffff0000u,
+                                                          0xffff0000u, 0xffff0000u, 0xffff0000u, 0xffff0000u};
+  decltype(hn::Vec<Lanes>::raw) first, second;
+  asm volatile(
+      "vmovdqu %[pairs], %[second]\n\t"
+      "vpslld $16, %[second], %[first]\n\t"
+      "vpand %[upper], %[second], %[second]"
+      : [first] "=&x"(first), [second] "=&x"(second)
+      : [pairs] "m"(*reinterpret_cast<const Bf16(*)[2 * kLanes]>(p)), [upper] "m"(kUpper));
+  return {{hn::Vec<Lanes>{first}, hn::Vec<Lanes>{second}}};
+#else
   const hn::RebindToUnsigned<Lanes> words;
   const auto pairs = hn::LoadU(words, reinterpret_cast<const uint32_t*>(p));
   return {{hn::BitCast(Lanes(), hn::ShiftLeft<16>(pairs)),
            hn::BitCast(Lanes(), hn::And(pairs, hn::Set(words, 0xffff0000u)))}};
+#endif
 }
 
 // Column `column` of a row; for bf16 panels the value is on the bf16 grid already.
@@ -195,42 +209,49 @@ struct PortableKernel {
   static constexpr bool kReadsRows = true;
 
   // a_stride is used for rows in place only.
-  template <int kTileRows, int kTilePanels, bool kInPlace, class BElement>
+  template <int kTileRows, int kTilePanels, bool kInPlace, class BElement, int kStep = FetchAhead::kDepth>
   static void fixed_tile(const float* HWY_RESTRICT a, int64_t a_stride, const BElement* HWY_RESTRICT b,
                          int64_t b_panel_stride, int64_t depth, float* HWY_RESTRICT c, int64_t c_stride,
                          bool add, FetchAhead ahead) {
     const Lanes lanes;
     constexpr int kVectors = 2 * kTilePanels;
     hn::Vec<Lanes> sum[kTileRows][kVectors];
+    const float* row[kTileRows];
 #pragma GCC unroll 16
-    for (int r = 0; r < kTileRows; ++r)
+    for (int r = 0; r < kTileRows; ++r) {
+      row[r] = a + (kInPlace ? r * a_stride : 0);
 #pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v)
         sum[r][v] = add ? hn::LoadU(lanes, c + r * c_stride + v * kLanes) : hn::Zero(lanes);
-    const auto add_products = [&]() HWY_ATTR {
-      PanelRow column[kTilePanels];
-#pragma GCC unroll 16
-      for (int i = 0; i < kTilePanels; ++i) column[i] = load_panel_row(b + i * b_panel_stride);
-#pragma GCC unroll 16
-      for (int r = 0; r < kTileRows; ++r) {
-        const auto row = hn::Set(lanes, kInPlace ? a[r * a_stride] : a[r]);
-#pragma GCC unroll 16
-        for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(row, column[v / 2].half[v % 2], sum[r][v]);
-      }
-      a += kInPlace ? 1 : kTileRows;
-      b += kPanel;
-    };
-    int64_t k = depth;
-    for (; k >= FetchAhead::kDepth; k -= FetchAhead::kDepth) {
-      ahead.fetch<kTileRows>();
-#pragma GCC unroll 1  // unrolled, the sums no longer stay in their registers
-      for (int64_t i = 0; i < FetchAhead::kDepth; ++i) add_products();
     }
-    for (; k > 0; --k) add_products();
+    constexpr int kNextInRow = kInPlace ? 1 : kTileRows, kNextRow = kInPlace ? 0 : 1;
+    int64_t at = 0;  // in row[r]
+    for (int64_t k = depth / kStep; k > 0; --k) {
+      if constexpr (kStep > 1) ahead.fetch<kTileRows>();
+#pragma GCC unroll 16
+      for (int step = 0; step < kStep; ++step) {
+        PanelRow column[kTilePanels];
+#pragma GCC unroll 16
+        for (int i = 0; i < kTilePanels; ++i)
+          column[i] = load_panel_row(b + i * b_panel_stride + step * kPanel);
+#pragma GCC unroll 16
+        for (int r = 0; r < kTileRows; ++r) {
+          const auto value = broadcast(row[r][at + step * kNextInRow + r * kNextRow]);
+#pragma GCC unroll 16
+          for (int v = 0; v < kVectors; ++v) multiply_add(sum[r][v], value, column[v / 2].half[v % 2]);
+        }
+      }
+      at += kStep * kNextInRow;
+      b += kStep * kPanel;
+      keep_index(at);
+    }
 #pragma GCC unroll 16
     for (int r = 0; r < kTileRows; ++r)
 #pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[r][v], lanes, c + r * c_stride + v * kLanes);
+    if (kStep > 1 && depth % kStep != 0)
+      fixed_tile<kTileRows, kTilePanels, kInPlace, BElement, 1>(a + at, a_stride, b, b_panel_stride,
+                                                                depth % kStep, c, c_stride, true, ahead);
   }
 
   template <class BElement>
