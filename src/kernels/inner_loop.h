@@ -22,7 +22,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using InnerVector = hn::Vec<hn::ScalableTag<float>>;
 
 #if HWY_TARGET == HWY_AVX2
-HWY_INLINE InnerVector broadcast(const float& from) {
+HWY_INLINE InnerVector in_all_lanes(const float& from) {
   decltype(InnerVector::raw) value;
   asm volatile("vbroadcastss %[from], %[value]" : [value] "=x"(value) : [from] "m"(from));
   return InnerVector{value};
@@ -36,7 +36,7 @@ HWY_INLINE void multiply_add(InnerVector& sum, InnerVector a, InnerVector b) {
 // Makes the compiler address row[index + constant] so, instead of keeping a pointer for every row.
 HWY_INLINE void keep_index(int64_t& index) { asm volatile("" : "+r"(index)); }
 #else
-HWY_INLINE InnerVector broadcast(const float& from) { return hn::Set(hn::ScalableTag<float>(), from); }
+HWY_INLINE InnerVector in_all_lanes(const float& from) { return hn::Set(hn::ScalableTag<float>(), from); }
 HWY_INLINE void multiply_add(InnerVector& sum, InnerVector a, InnerVector b) { sum = hn::MulAdd(a, b, sum); }
 HWY_INLINE void keep_index(int64_t&) {}
 #endif

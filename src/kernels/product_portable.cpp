@@ -236,7 +236,7 @@ struct PortableKernel {
           column[i] = load_panel_row(b + i * b_panel_stride + step * kPanel);
 #pragma GCC unroll 16
         for (int r = 0; r < kTileRows; ++r) {
-          const auto value = broadcast(row[r][at + step * kNextInRow + r * kNextRow]);
+          const auto value = in_all_lanes(row[r][at + step * kNextInRow + r * kNextRow]);
 #pragma GCC unroll 16
           for (int v = 0; v < kVectors; ++v) multiply_add(sum[r][v], value, column[v / 2].half[v % 2]);
         }
