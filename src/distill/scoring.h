@@ -31,6 +31,21 @@ std::vector<Scores> score_student(const model::Weights& student, std::span<const
                                   const ScoringConfig& config, model::Workspace& workspace,
                                   const ScoringProgress& progress = {});
 
+// The student's scores of responses while they are sampled: the logits that a token is drawn from are those
+// that score_student() finds when it reads the finished response in the same precision, bit for bit. Requests
+// are numbered; for each of them one thread at a time.
+class SamplingScores {
+ public:
+  SamplingScores(size_t num_requests, uint32_t top_k);
+  // The next token of a response, and the logits, divided by the temperature, from which it was drawn.
+  void add(size_t request, Token token, std::span<const float> logits);
+  // Of a response that was sampled whole; without query and sample.
+  Scores take(size_t request) { return std::move(scores_[request]); }
+
+ private:
+  std::vector<Scores> scores_;
+};
+
 // How a teacher with another tokenizer reads a rollout: its own prompt, the response text in its own tokens,
 // and for each student position the teacher position that predicts at the same byte (-1: none).
 struct TeacherReading {

@@ -254,6 +254,20 @@ void TopEntries::add(std::span<const float> logits, int32_t first_id, float bloc
   }
 }
 
+RowStatistics score_row(std::span<const float> logits, std::span<float> top_logprobs,
+                        std::span<int32_t> top_ids) {
+  RowAccumulator accumulator;
+  TopEntries top(top_logprobs, top_ids);
+  for (size_t begin = 0; begin < logits.size(); begin += kVocabBlock) {
+    const auto block = logits.subspan(begin, std::min<size_t>(kVocabBlock, logits.size() - begin));
+    const float block_max = accumulator.add(block, /*with_entropy=*/true);
+    top.add(block, static_cast<int32_t>(begin), block_max);
+  }
+  const RowStatistics statistics = accumulator.result();
+  for (float& value : top_logprobs) value -= statistics.log_sum_exp;
+  return statistics;
+}
+
 void row_probabilities(std::span<float> y, std::span<const float> logits, float log_sum_exp) {
   HWY_DYNAMIC_DISPATCH(scaled_probabilities)(y.data(), logits.data(), length(logits), log_sum_exp, 1.0f);
 }

@@ -59,6 +59,11 @@ class TopEntries {
   void insert(float value, int32_t id);
 };
 
+// A whole row at once: its statistics, and its largest log-probabilities with their ids, as many as the spans
+// hold (at most V).
+RowStatistics score_row(std::span<const float> logits, std::span<float> top_logprobs,
+                        std::span<int32_t> top_ids);
+
 // y = exp(logits - log_sum_exp); y may be logits.
 void row_probabilities(std::span<float> y, std::span<const float> logits, float log_sum_exp);
 

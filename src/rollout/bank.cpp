@@ -107,6 +107,10 @@ BankResult make_bank(Engine& engine, std::span<const Request> requests, const Pa
     };
     if (options.on_token)
       hooks.on_token = [&](size_t index, Token token) { options.on_token(missing[index], token); };
+    if (options.on_row)
+      hooks.on_row = [&](size_t index, Token token, std::span<const float> logits) {
+        options.on_row(missing[index], token, logits);
+      };
     result.run = engine.run(wanted, hooks);
     stream.sync();
     progress.update(result.run.num_done, result.run.num_tokens, result.run.note());

@@ -45,9 +45,8 @@ Engine::Engine(const model::Weights& weights, model::Precision precision, Engine
     fail("the limit on response tokens must be > 0, got ", config_.max_response_tokens);
   if (config_.page_tokens <= 0 || config_.page_tokens % 32 != 0)
     fail("page_tokens must be a multiple of 32, got ", config_.page_tokens);
-  // Steps of a small model are so short that large batches pay, and its keys and values cost nothing.
+  // Steps of a small model are so short that large batches pay.
   const bool is_small = model::stays_in_cache(weights.config);
-  if (config_.max_batch == 0) config_.max_batch = is_small ? 512 : 96;
   if (config_.prefill_chunk_tokens == 0) config_.prefill_chunk_tokens = is_small ? 4096 : 256;
 }
 
@@ -57,7 +56,7 @@ void Engine::replace_weights(const model::Weights& weights, uint64_t policy_step
 }
 
 SchedulerConfig Engine::scheduler_config() const {
-  return {.max_batch = config_.max_batch,
+  return {.max_batch = std::max<int64_t>(config_.max_batch, 1),
           .prefill_chunk_tokens = config_.prefill_chunk_tokens,
           .max_response_tokens = config_.max_response_tokens,
           .max_positions = model_config().max_position_embeddings};
@@ -86,6 +85,23 @@ Engine::PageBudget Engine::choose_pages(std::span<const Request> requests) const
   return {std::min(affordable, std::max(useful, longest)), budget};
 }
 
+// A large model needs as many responses as share its weights well. A small one is limited by its keys and
+// values: as many responses as keep them in the processor's cache, by the length of those that are done.
+int64_t Engine::choose_batch(const RunSummary& so_far, std::span<const Request> requests) const {
+  constexpr int64_t kLarge = 96, kFewest = 64, kMost = 512;
+  constexpr double kCacheBytes = 16 << 20;
+  if (config_.max_batch > 0) return config_.max_batch;
+  if (!model::stays_in_cache(model_config())) return kLarge;
+  const double response =
+      so_far.num_done > 0 ? static_cast<double>(so_far.num_done_tokens) / static_cast<double>(so_far.num_done)
+                          : static_cast<double>(config_.max_response_tokens) / 2;
+  const double tokens = static_cast<double>(requests.front().prompt->size()) + response;
+  const double token_bytes =
+      static_cast<double>(model::KvCache::page_bytes(model_config(), precision(), config_.page_tokens)) /
+      static_cast<double>(config_.page_tokens);
+  return static_cast<int64_t>(std::clamp<double>(kCacheBytes / (tokens * token_bytes), kFewest, kMost));
+}
+
 void Engine::check(std::span<const Request> requests) const {
   const std::vector<Token>* last_prompt = nullptr;
   for (const Request& request : requests) {
@@ -112,6 +128,7 @@ RunSummary Engine::run(std::span<const Request> requests, const RunHooks& hooks)
   while (!scheduler.is_done()) {
     summary.was_stopped = stop_requested();
     if (summary.was_stopped) break;
+    scheduler.limit_batch(choose_batch(summary, requests));
     run_step(summary, cache, scheduler, requests, hooks);
     summary.num_preemptions = scheduler.num_preemptions();
     summary.num_recomputed_tokens = scheduler.num_recomputed_tokens();
@@ -145,6 +162,7 @@ void Engine::run_step(RunSummary& summary, model::KvCache& cache, Scheduler& sch
                       .sample = request.sample,
                       .position = static_cast<uint32_t>(static_cast<int64_t>(sequence.tokens.size()) -
                                                         sequence.prompt_tokens)});
+    if (hooks.on_row && draws_[i].is_valid) hooks.on_row(sequence.request, draws_[i].token, logits);
   });
   ++summary.num_steps;
   for (size_t i = 0; i < plan.size(); ++i) {

@@ -24,7 +24,7 @@ struct EngineConfig {
   uint64_t memory_bytes = 0;  // for keys and values; 0 = what is free when a run starts, minus a reserve
   int64_t page_tokens = 32;   // a multiple of 32
   int64_t prefill_chunk_tokens = 0;  // prompt tokens per step; 0 = by the size of the model
-  int64_t max_batch = 0;             // responses in flight; 0 = by the size of the model
+  int64_t max_batch = 0;  // responses in flight; 0 = by the size of the model and what its cache takes
   bool with_logprobs = false;
 };
 
@@ -44,12 +44,15 @@ struct RunSummary {
   std::string note() const;
 };
 
-// What a run tells its caller, always on the calling thread. What a hook throws ends the run.
+// What a run tells its caller, all but on_row on the calling thread. What a hook throws ends the run.
 struct RunHooks {
   // A finished response; `text` is left to the caller.
   std::function<void(size_t request, Rollout&& rollout)> on_done;
   // Every token as it is drawn, for live display; may be empty.
   std::function<void(size_t request, Token token)> on_token = {};
+  // The logits, divided by the temperature, from which a token was drawn; may be empty. Called by several
+  // threads at a time, but for one request by one, in order of its tokens.
+  std::function<void(size_t request, Token token, std::span<const float> logits)> on_row = {};
   // After every step; may be empty.
   std::function<void(const RunSummary& so_far)> on_step = {};
 };
@@ -82,6 +85,7 @@ class Engine {
     uint64_t budget_bytes = 0;
   };
   PageBudget choose_pages(std::span<const Request> requests) const;
+  int64_t choose_batch(const RunSummary& so_far, std::span<const Request> requests) const;
   void run_step(RunSummary& summary, model::KvCache& cache, Scheduler& scheduler,
                 std::span<const Request> requests, const RunHooks& hooks);
   void append(RunSummary& summary, Sequence& sequence, const Draw& drawn, const Request& request,

@@ -58,6 +58,8 @@ int64_t longest_cached(int64_t prompt_tokens, const SchedulerConfig& config);
 class Scheduler {
  public:
   Scheduler(model::KvCache& cache, std::span<const Request> requests, const SchedulerConfig& config);
+  // From the next admission on.
+  void limit_batch(int64_t max_batch) { config_.max_batch = max_batch; }
   bool is_done() const { return running_.empty() && preempted_.empty() && num_unstarted_ == 0; }
   // The next step; empty only when done. Valid until the next call.
   std::span<const Work> plan();
@@ -85,8 +87,8 @@ class Scheduler {
   // constant after construction
   model::KvCache& cache_;
   std::span<const Request> requests_;
-  const SchedulerConfig config_;
   // state
+  SchedulerConfig config_;  // all but max_batch is constant
   std::vector<std::unique_ptr<Group>> groups_;
   std::vector<size_t> open_groups_;  // started, and some requests are not
   size_t next_group_ = 0;

@@ -110,18 +110,30 @@ bool RolloutSupply::freeze_recent_bank(const model::Weights& student, uint64_t s
                    config_.student + " after " + std::to_string(step) + " steps");
 }
 
+bool RolloutSupply::scores_while_sampling() const {
+  return config_.rollout.precision == config_.train.precision && config_.train.rescore == Rescore::iteration;
+}
+
 SuppliedRollouts RolloutSupply::sample(uint64_t iteration, uint64_t count, const model::Weights& student,
                                        RunState& state) {
   const auto requests =
       take_requests(queries_, state.next_request, count, config_.seed, config_.data.grouped);
   const Path path = directory_.rollouts(iteration);
   const std::string fingerprint = rollout::weights_fingerprint(student);
+  auto options = bank_options("iteration " + std::to_string(iteration) + " rollouts");
+  std::optional<distill::SamplingScores> scores;
+  if (scores_while_sampling()) {
+    scores.emplace(requests.size(), config_.objective.top_k);
+    options.on_row = [&](size_t request, Token token, std::span<const float> logits) {
+      scores->add(request, token, logits);
+    };
+  }
   const auto result =
       rollout::make_bank(engine_with(student, state.step), requests, path,
                          {.model = config_.student + " after " + std::to_string(state.step) + " steps",
                           .fingerprint = fingerprint,
                           .seed = config_.seed},
-                         bank_options("iteration " + std::to_string(iteration) + " rollouts"));
+                         options);
   SuppliedRollouts supplied;
   supplied.is_complete = result.is_finished;
   supplied.sampling_seconds = result.run.seconds;
@@ -133,6 +145,12 @@ SuppliedRollouts RolloutSupply::sample(uint64_t iteration, uint64_t count, const
     if (rollout.policy_step != state.step)
       fail(path.string(), ": query ", rollout.query_id, " was sampled by the student after ",
            rollout.policy_step, " steps, expected ", state.step, " (stale weights)");
+  if (scores && result.num_kept == 0)
+    for (size_t i = 0; i < supplied.rollouts.size(); ++i) {
+      supplied.scores.push_back(scores->take(i));
+      supplied.scores.back().query_id = supplied.rollouts[i].query_id;
+      supplied.scores.back().sample = supplied.rollouts[i].sample;
+    }
   state.next_request += count;
   ++state.rounds;
   return supplied;
@@ -185,6 +203,7 @@ SuppliedRollouts RolloutSupply::take(const Source& source, uint64_t iteration, c
       }
     }
     supplied.rollouts.clear();
+    supplied.scores.clear();
     for (size_t i = 0; i < parts[0].size(); ++i)
       for (uint32_t part = 0; part < parts.size(); ++part) {
         supplied.rollouts.push_back(std::move(parts[part][i]));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "curriculum/bank_cursor.h"
+#include "distill/scoring.h"
 #include "io/run_directory.h"
 #include "records/source.h"
 #include "rollout/bank.h"
@@ -21,7 +22,10 @@ namespace ropd::train {
 struct SuppliedRollouts {
   std::vector<Rollout> rollouts;
   std::vector<uint32_t> source;  // [rollouts] part of a mixture, else 0
-  bool is_complete = true;       // false: a stop request came first; what is finished is kept on disk
+  // [rollouts] the student's scores, taken while sampling; empty where a pass of its own is needed, because
+  // the rollouts are not all new, or sampling and training differ in precision.
+  std::vector<Scores> scores;
+  bool is_complete = true;  // false: a stop request came first; what is finished is kept on disk
   double sampling_seconds = 0;
   double packing_seconds = 0;  // new weights for the engine, those of banks made now included
   uint64_t sampled_tokens = 0;
@@ -60,6 +64,7 @@ class RolloutSupply {
   void check_initial_bank() const;
   bool make_bank(const Path& path, const model::Weights& weights, uint64_t step, const std::string& part,
                  const std::string& model);
+  bool scores_while_sampling() const;
   SuppliedRollouts sample(uint64_t iteration, uint64_t count, const model::Weights& student, RunState& state);
   std::vector<Rollout> from_bank(const Source& source, uint64_t count, RunState& state);
 };

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/stop.h"
 #include "io/checkpoint.h"
 #include "io/save_model.h"
@@ -188,12 +190,39 @@ bool Trainer::take_rollouts() {
   if (supplied.sampled_tokens > 0)
     open.record.rollout_tokens_per_second =
         static_cast<double>(supplied.sampled_tokens) / std::max(supplied.sampling_seconds, 1e-9);
+  sampled_scores_.clear();
   for (const size_t i : batch_order(supplied.rollouts, config_)) {
+    if (!supplied.scores.empty()) sampled_scores_.push_back(std::move(supplied.scores[i]));
     open.rollouts.push_back(std::move(supplied.rollouts[i]));
     open.source.push_back(supplied.source[i]);
   }
   open_ = std::move(open);
   return true;
+}
+
+// Scores taken while sampling have the bits of a pass over the finished responses. So that pass is left out;
+// a few responses are scored in both ways all the same, because nothing else would notice if that were not
+// true.
+std::vector<Scores> Trainer::score_student(std::span<const Rollout> rollouts,
+                                           const distill::ScoringConfig& config,
+                                           const distill::ScoringProgress& progress) {
+  constexpr size_t kOneOf = 64;
+  std::vector<Scores> scores = std::exchange(sampled_scores_, {});
+  if (!scores.empty()) {
+    const size_t count = (rollouts.size() + kOneOf - 1) / kOneOf;
+    const auto checks = distill::score_student(weights_, rollouts.first(count), config, workspace_);
+    bool is_equal = true;
+    for (size_t i = 0; i < count; ++i)
+      is_equal = is_equal && checks[i].candidates == scores[i].candidates &&
+                 checks[i].student_logprobs == scores[i].student_logprobs &&
+                 checks[i].sampled_logprobs == scores[i].sampled_logprobs &&
+                 checks[i].student_entropy == scores[i].student_entropy;
+    if (is_equal) return scores;
+    log_warning("iteration ", iteration(),
+                ": scores taken while sampling differ from a pass over the same responses; using the pass "
+                "(please report this: they should be equal to the last bit)");
+  }
+  return distill::score_student(weights_, rollouts, config, workspace_, progress);
 }
 
 std::vector<Scores> Trainer::score(std::span<const Rollout> rollouts, IterationRecord& record) {
@@ -206,7 +235,7 @@ std::vector<Scores> Trainer::score(std::span<const Rollout> rollouts, IterationR
                                 .precision = config_.train.precision,
                                 .temperature = static_cast<float>(config_.rollout.temperature)};
   const Stopwatch student_watch;
-  auto scores = distill::score_student(weights_, rollouts, config, workspace_, progress("student scores"));
+  auto scores = score_student(rollouts, config, progress("student scores"));
   give_back(workspace_);
   record.seconds.score_student += student_watch.seconds();
   const Stopwatch teacher_watch;

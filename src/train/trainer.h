@@ -76,6 +76,7 @@ class Trainer {
   curriculum::Curriculum curriculum_;
   RunState state_;
   std::optional<OpenIteration> open_;
+  std::vector<Scores> sampled_scores_;  // of open_->rollouts until they are scored, where the supply has them
   std::vector<StepRecord> open_steps_;
   // memory of one phase each (plan.h); with large models given back when the phase ends
   const bool is_large_;
@@ -88,6 +89,8 @@ class Trainer {
 
   bool take_rollouts();
   std::vector<Scores> score(std::span<const Rollout> rollouts, IterationRecord& record);
+  std::vector<Scores> score_student(std::span<const Rollout> rollouts, const distill::ScoringConfig& config,
+                                    const distill::ScoringProgress& progress);
   StepRecord update(std::span<const ScoredRollout> minibatch);
   void train_minibatches(bool& was_stopped);
   void finish_record(IterationRecord& record);
