@@ -5,9 +5,9 @@
 //                            [depth / kUnit][kPanel][kUnit]
 //   pack_a, pack_b           copy rows and a run of panels into that form; pack_a may write kPackSlack
 //                            elements too many
-//   kReadsRows               whether tile() can also take A as stored, rows a_stride apart (0: packed)
-//   tile(rows, panels, ...)  C tile += A tile · B panels, chains in order of depth, fetching `ahead`
-//   meanwhile
+//   kReadsRows               whether tiles() can also take A as stored, rows a_stride apart (0: packed)
+//   tiles(n, rows, panels, ...)  C += A · B panels for n tiles of so many rows one below the other, chains in
+//   order of depth, fetching `ahead` meanwhile
 // Threads split columns or rows of C, never the depth, so nothing here can change a result.
 
 // Scratch for packed blocks, one piece of memory for each use. Per thread and kept between calls: a call is
@@ -53,6 +53,8 @@ struct FetchAhead {
     }
     from += step;
   }
+  // Behind a tile of this depth.
+  void pass(int64_t depth) { from += step * (depth / kDepth); }
 };
 
 // Deep blocks, so that C is read and written seldom. A panel of this depth no longer stays in L1, but the
@@ -71,30 +73,23 @@ inline constexpr int64_t kMaxTaskPanels = 64;
 inline constexpr int64_t kStreamRows = 12;       // up to so many, B comes from memory: in long runs,
 inline constexpr int64_t kStreamsPerThread = 4;  // so many of them
 
-// C tile of `rows` rows and up to `panels` panels at (row, panel); the last panel may be partly outside of C.
+// A tile of C whose last panel is partly outside of C: `width` columns of it exist.
 template <class Kernel, class BElement>
-void tile_at(const Product& p, const typename Kernel::AElement* a, int64_t a_stride, int64_t rows,
-             const BElement* b, int64_t b_panel_stride, int64_t row, int64_t panel, int64_t panels,
-             int64_t depth, bool add, FetchAhead ahead) {
-  const int64_t column = panel * Kernel::kPanel;
-  const int64_t width = std::min(p.n - column, panels * Kernel::kPanel);
-  float* c = p.c + row * p.n + column;
-  if (width == panels * Kernel::kPanel) {
-    Kernel::tile(rows, panels, a, a_stride, b, b_panel_stride, depth, c, p.n, add, ahead);
-    return;
-  }
+void edge_tile(const typename Kernel::AElement* a, int64_t a_stride, int64_t rows, const BElement* b,
+               int64_t b_panel_stride, int64_t panels, int64_t depth, float* c, int64_t c_stride,
+               int64_t width, bool add, FetchAhead ahead) {
   alignas(64) float edge[Kernel::kRows * Kernel::kPanel * 4];
   const int64_t stride = panels * Kernel::kPanel;
   if (add)
     for (int64_t r = 0; r < rows; ++r)
-      for (int64_t j = 0; j < stride; ++j) edge[r * stride + j] = j < width ? c[r * p.n + j] : 0.0f;
-  Kernel::tile(rows, panels, a, a_stride, b, b_panel_stride, depth, edge, stride, add, ahead);
+      for (int64_t j = 0; j < stride; ++j) edge[r * stride + j] = j < width ? c[r * c_stride + j] : 0.0f;
+  Kernel::tiles(1, rows, panels, a, a_stride, b, b_panel_stride, depth, edge, stride, add, ahead);
   // Two copies of constant size that overlap, where that is possible: small vocabularies end here.
   constexpr int64_t kHalf = Kernel::kPanel / 2;
   const bool is_one_panel = width >= kHalf && width < Kernel::kPanel;
   for (int64_t r = 0; r < rows; ++r) {
     const float* from = edge + r * stride;
-    float* to = c + r * p.n;
+    float* to = c + r * c_stride;
     if (is_one_panel) {
       std::memcpy(to, from, kHalf * sizeof(float));
       std::memcpy(to + width - kHalf, from + width - kHalf, kHalf * sizeof(float));
@@ -109,14 +104,19 @@ template <class Kernel, class BElement>
 void tiles_down(const Product& p, const typename Kernel::AElement* a, int64_t a_stride, int64_t row0,
                 int64_t row1, int64_t height, const BElement* b, int64_t b_panel_stride, int64_t panel,
                 int64_t panels, int64_t depth, bool add, FetchAhead ahead) {
-  for (int64_t row = row0; row < row1; row += height) {
-    const int64_t rows = std::min(height, row1 - row);
-    if (row + height < row1)  // the C of the next tile, on its way while this one is computed
-      for (int64_t r = 0; r < std::min(height, row1 - row - height); ++r)
-        __builtin_prefetch(p.c + (row + height + r) * p.n + panel * Kernel::kPanel, 1, 3);
-    tile_at<Kernel>(p, a + (row - row0) * (a_stride ? a_stride : depth), a_stride, rows, b, b_panel_stride,
-                    row, panel, panels, depth, add, ahead);
-    ahead.from += ahead.step * (depth / FetchAhead::kDepth);
+  const int64_t column = panel * Kernel::kPanel, width = std::min(p.n - column, panels * Kernel::kPanel);
+  float* c = p.c + row0 * p.n + column;
+  const bool is_whole = width == panels * Kernel::kPanel;
+  for (int64_t row = row0; row < row1;) {
+    const int64_t rows = std::min(height, row1 - row), tiles = is_whole ? (row1 - row) / rows : 1;
+    if (is_whole)
+      Kernel::tiles(tiles, rows, panels, a, a_stride, b, b_panel_stride, depth, c, p.n, add, ahead);
+    else
+      edge_tile<Kernel>(a, a_stride, rows, b, b_panel_stride, panels, depth, c, p.n, width, add, ahead);
+    row += tiles * rows;
+    a += tiles * rows * (a_stride ? a_stride : depth);
+    c += tiles * rows * p.n;
+    for (int64_t i = 0; i < tiles; ++i) ahead.pass(depth);
   }
 }
 

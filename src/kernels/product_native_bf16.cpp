@@ -83,10 +83,17 @@ struct NativeKernel {
                                add, ahead);
   }
 
-  static void tile(int64_t rows, int64_t panels, const Bf16* a, int64_t, const Bf16* b,
-                   int64_t b_panel_stride, int64_t depth, float* c, int64_t c_stride, bool add,
-                   FetchAhead ahead) {
-    tile_of_rows<kRows>(rows, panels, a, b, b_panel_stride, depth, c, c_stride, add, ahead);
+  static void tiles(int64_t tiles, int64_t rows, int64_t panels, const Bf16* a, int64_t, const Bf16* b,
+                    int64_t b_panel_stride, int64_t depth, float* c, int64_t c_stride, bool add,
+                    FetchAhead ahead) {
+    for (; tiles > 0; --tiles) {
+      if (tiles > 1)  // the C of the next tile, on its way while this one is computed
+        for (int64_t r = 0; r < rows; ++r) __builtin_prefetch(c + (rows + r) * c_stride, 1, 3);
+      tile_of_rows<kRows>(rows, panels, a, b, b_panel_stride, depth, c, c_stride, add, ahead);
+      a += rows * depth;
+      c += rows * c_stride;
+      ahead.pass(depth);
+    }
   }
 };
 

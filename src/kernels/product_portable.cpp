@@ -210,9 +210,9 @@ struct PortableKernel {
 
   // a_stride is used for rows in place only.
   template <int kTileRows, int kTilePanels, bool kInPlace, class BElement, int kStep = FetchAhead::kDepth>
-  static void fixed_tile(const float* HWY_RESTRICT a, int64_t a_stride, const BElement* HWY_RESTRICT b,
-                         int64_t b_panel_stride, int64_t depth, float* HWY_RESTRICT c, int64_t c_stride,
-                         bool add, FetchAhead ahead) {
+  static HWY_INLINE void fixed_tile(const float* HWY_RESTRICT a, int64_t a_stride,
+                                    const BElement* HWY_RESTRICT b, int64_t b_panel_stride, int64_t depth,
+                                    float* HWY_RESTRICT c, int64_t c_stride, bool add, FetchAhead ahead) {
     const Lanes lanes;
     constexpr int kVectors = 2 * kTilePanels;
     hn::Vec<Lanes> sum[kTileRows][kVectors];
@@ -254,43 +254,60 @@ struct PortableKernel {
                                                                 depth % kStep, c, c_stride, true, ahead);
   }
 
-  template <class BElement>
-  using Tile = void (*)(const float*, int64_t, const BElement*, int64_t, int64_t, float*, int64_t, bool,
-                        FetchAhead);
-
-  // Up to three rows go with two panels and one row with four; more rows would not leave registers for it.
-  template <bool kInPlace, class BElement, int... kRow>
-  static void tile_of_rows(std::integer_sequence<int, kRow...>, int64_t rows, int64_t panels, const float* a,
-                           int64_t a_stride, const BElement* b, int64_t b_panel_stride, int64_t depth,
-                           float* c, int64_t c_stride, bool add, FetchAhead ahead) {
-    static constexpr Tile<BElement> one[] = {fixed_tile<kRow + 1, 1, kInPlace, BElement>...};
-    static constexpr Tile<BElement> two[] = {fixed_tile<1, 2, kInPlace, BElement>,
-                                             fixed_tile<2, 2, kInPlace, BElement>,
-                                             fixed_tile<3, 2, kInPlace, BElement>};
-    if (rows == 1 && panels == 4)
-      return fixed_tile<1, 4, kInPlace>(a, a_stride, b, b_panel_stride, depth, c, c_stride, add, ahead);
-    int64_t i = 0;
-    if (rows <= 3)
-      for (; i + 2 <= panels; i += 2)
-        two[rows - 1](a, a_stride, b + i * b_panel_stride, b_panel_stride, depth, c + i * kPanel, c_stride,
-                      add, ahead);
-    for (; i < panels; ++i)
-      one[rows - 1](a, a_stride, b + i * b_panel_stride, b_panel_stride, depth, c + i * kPanel, c_stride, add,
-                    ahead);
+  template <int kTileRows, int kTilePanels, bool kInPlace, class BElement>
+  static void fixed_tiles(int64_t tiles, const float* a, int64_t a_stride, const BElement* b,
+                          int64_t b_panel_stride, int64_t depth, float* c, int64_t c_stride, bool add,
+                          FetchAhead ahead) {
+    for (; tiles > 0; --tiles) {
+      if (tiles > 1)  // the C of the next tile, on its way while this one is computed
+#pragma GCC unroll 16
+        for (int r = 0; r < kTileRows; ++r) __builtin_prefetch(c + (kTileRows + r) * c_stride, 1, 3);
+      fixed_tile<kTileRows, kTilePanels, kInPlace>(a, a_stride, b, b_panel_stride, depth, c, c_stride, add,
+                                                   ahead);
+      a += kTileRows * (kInPlace ? a_stride : depth);
+      c += kTileRows * c_stride;
+      ahead.pass(depth);
+    }
   }
 
   template <class BElement>
-  static void tile(int64_t rows, int64_t panels, const float* a, int64_t a_stride, const BElement* b,
-                   int64_t b_panel_stride, int64_t depth, float* c, int64_t c_stride, bool add,
-                   FetchAhead ahead) {
+  using Tiles = void (*)(int64_t, const float*, int64_t, const BElement*, int64_t, int64_t, float*, int64_t,
+                         bool, FetchAhead);
+
+  // Up to three rows go with two panels and one row with four; more rows would not leave registers for it.
+  template <bool kInPlace, class BElement, int... kRow>
+  static void tiles_of_rows(std::integer_sequence<int, kRow...>, int64_t tiles, int64_t rows, int64_t panels,
+                            const float* a, int64_t a_stride, const BElement* b, int64_t b_panel_stride,
+                            int64_t depth, float* c, int64_t c_stride, bool add, FetchAhead ahead) {
+    static constexpr Tiles<BElement> one[] = {fixed_tiles<kRow + 1, 1, kInPlace, BElement>...};
+    static constexpr Tiles<BElement> two[] = {fixed_tiles<1, 2, kInPlace, BElement>,
+                                              fixed_tiles<2, 2, kInPlace, BElement>,
+                                              fixed_tiles<3, 2, kInPlace, BElement>};
+    if (rows == 1 && panels == 4)
+      return fixed_tiles<1, 4, kInPlace>(tiles, a, a_stride, b, b_panel_stride, depth, c, c_stride, add,
+                                         ahead);
+    int64_t i = 0;
+    if (rows <= 3)
+      for (; i + 2 <= panels; i += 2)
+        two[rows - 1](tiles, a, a_stride, b + i * b_panel_stride, b_panel_stride, depth, c + i * kPanel,
+                      c_stride, add, ahead);
+    for (; i < panels; ++i)
+      one[rows - 1](tiles, a, a_stride, b + i * b_panel_stride, b_panel_stride, depth, c + i * kPanel,
+                    c_stride, add, ahead);
+  }
+
+  template <class BElement>
+  static void tiles(int64_t tiles, int64_t rows, int64_t panels, const float* a, int64_t a_stride,
+                    const BElement* b, int64_t b_panel_stride, int64_t depth, float* c, int64_t c_stride,
+                    bool add, FetchAhead ahead) {
     constexpr auto all_rows = std::make_integer_sequence<int, kRows>();
     if constexpr (sizeof(BElement) == 4) {
       if (a_stride != 0)
-        return tile_of_rows<true>(all_rows, rows, panels, a, a_stride, b, b_panel_stride, depth, c, c_stride,
-                                  add, ahead);
+        return tiles_of_rows<true>(all_rows, tiles, rows, panels, a, a_stride, b, b_panel_stride, depth, c,
+                                   c_stride, add, ahead);
     }
-    tile_of_rows<false>(all_rows, rows, panels, a, a_stride, b, b_panel_stride, depth, c, c_stride, add,
-                        ahead);
+    tiles_of_rows<false>(all_rows, tiles, rows, panels, a, a_stride, b, b_panel_stride, depth, c, c_stride,
+                         add, ahead);
   }
 };
 
