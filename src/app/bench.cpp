@@ -247,7 +247,7 @@ class Bench {
 
   // One response of `length` tokens, prompt included; many short ones on the tiny shape.
   void train(Precision precision, size_t length) {
-    constexpr size_t kTraceBytes = size_t{1300} << 20;
+    constexpr size_t kTraceBytes = size_t{1375} << 20;
     // Weights and gradients, traces, what every token needs beyond them (its layer at work, and its inputs to
     // the layers computed again), blocks of logits and the rest.
     const uint64_t token_bytes = model::trace_bytes_per_token(config_) +

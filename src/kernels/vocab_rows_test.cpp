@@ -143,6 +143,21 @@ TEST(TopEntries, FillUpWithImpossibleEntries) {
   EXPECT_EQ(top.values[1], -kInfinity);
 }
 
+TEST(ScoreRow, HasTheStatisticsAndTheLargestLogprobsOfTheRow) {
+  for (const size_t count : {1, 26, 2048, 5000}) {
+    const auto x = random_values(count, static_cast<uint32_t>(count));
+    const size_t k = std::min<size_t>(count, 16);
+    std::vector<float> logprobs(k);
+    std::vector<int32_t> ids(k);
+    const RowStatistics found = score_row(x, logprobs, ids), expected = row_statistics(x);
+    EXPECT_EQ(found.log_sum_exp, expected.log_sum_exp);
+    EXPECT_EQ(found.entropy, expected.entropy);
+    EXPECT_EQ(ids, top_of(x, k).ids);
+    for (size_t j = 0; j < k; ++j)
+      EXPECT_EQ(logprobs[j], x[static_cast<size_t>(ids[j])] - expected.log_sum_exp);
+  }
+}
+
 TEST(CandidateGradient, AgreesWithCentralDifferences) {
   auto logits = random_values(40, 7);
   const std::vector<int32_t> ids = {3, 17, 39, 3};  // an id may come twice

@@ -37,8 +37,8 @@ train::RunOutcome make_model(const Path& directory, ModelRecipe recipe, const Mo
 
 }  // namespace
 
-ModelRecipe teacher_recipe() { return {.sft = lab_sft(3e-3, 2800), .steps = 1500}; }
-ModelRecipe student_recipe() { return {.sft = lab_sft(4e-3, 1600), .steps = 2000}; }
+ModelRecipe teacher_recipe() { return {.sft = lab_sft(3e-3, 1400), .steps = 1800}; }
+ModelRecipe student_recipe() { return {.sft = lab_sft(4e-3, 1000), .steps = 2300}; }
 
 train::RunOutcome make_teacher(const Path& directory, const ModelRecipe& recipe) {
   return make_model(directory, recipe, teacher_shape(), kTeacherSeed, [](uint64_t index, double progress) {

@@ -35,6 +35,11 @@ void check_request(const Request& request, const ModelConfig& model) {
 
 }  // namespace
 
+int64_t batch_in_cache(double tokens_each, double token_bytes) {
+  constexpr double kCacheBytes = 16 << 20, kFewest = 64, kMost = 512;
+  return static_cast<int64_t>(std::clamp(kCacheBytes / (tokens_each * token_bytes), kFewest, kMost));
+}
+
 Engine::Engine(const model::Weights& weights, model::Precision precision, EngineConfig config,
                uint64_t policy_step)
     : config_(std::move(config)),
@@ -85,21 +90,18 @@ Engine::PageBudget Engine::choose_pages(std::span<const Request> requests) const
   return {std::min(affordable, std::max(useful, longest)), budget};
 }
 
-// A large model needs as many responses as share its weights well. A small one is limited by its keys and
-// values: as many responses as keep them in the processor's cache, by the length of those that are done.
 int64_t Engine::choose_batch(const RunSummary& so_far, std::span<const Request> requests) const {
-  constexpr int64_t kLarge = 96, kFewest = 64, kMost = 512;
-  constexpr double kCacheBytes = 16 << 20;
+  constexpr int64_t kLarge = 96;  // enough to share the weights of a large model
   if (config_.max_batch > 0) return config_.max_batch;
   if (!model::stays_in_cache(model_config())) return kLarge;
+  const int64_t prompt = static_cast<int64_t>(requests.front().prompt->size()),
+                longest = longest_cached(prompt, scheduler_config());
   const double response =
       so_far.num_done > 0 ? static_cast<double>(so_far.num_done_tokens) / static_cast<double>(so_far.num_done)
-                          : static_cast<double>(config_.max_response_tokens) / 2;
-  const double tokens = static_cast<double>(requests.front().prompt->size()) + response;
-  const double token_bytes =
-      static_cast<double>(model::KvCache::page_bytes(model_config(), precision(), config_.page_tokens)) /
-      static_cast<double>(config_.page_tokens);
-  return static_cast<int64_t>(std::clamp<double>(kCacheBytes / (tokens * token_bytes), kFewest, kMost));
+                          : static_cast<double>(longest - prompt) / 2;
+  const uint64_t page_bytes = model::KvCache::page_bytes(model_config(), precision(), config_.page_tokens);
+  return batch_in_cache(static_cast<double>(prompt) + response,
+                        static_cast<double>(page_bytes) / static_cast<double>(config_.page_tokens));
 }
 
 void Engine::check(std::span<const Request> requests) const {

@@ -57,6 +57,11 @@ struct RunHooks {
   std::function<void(const RunSummary& so_far)> on_step = {};
 };
 
+// Responses in flight of a small model: enough to share its weights, but no more than keep their keys and
+// values in the processor's cache. 480 responses of 200 tokens took a fifth longer all at a time than 64 at a
+// time.
+int64_t batch_in_cache(double tokens_each, double token_bytes);
+
 // Keeps a packed copy of the weights; the embedding and the norms stay views into the caller's. Not
 // thread-safe; run() uses the threads of OpenMP.
 class Engine {
@@ -85,6 +90,7 @@ class Engine {
     uint64_t budget_bytes = 0;
   };
   PageBudget choose_pages(std::span<const Request> requests) const;
+  // By the size of the model, and of a small one by the length of the responses that are done.
   int64_t choose_batch(const RunSummary& so_far, std::span<const Request> requests) const;
   void run_step(RunSummary& summary, model::KvCache& cache, Scheduler& scheduler,
                 std::span<const Request> requests, const RunHooks& hooks);

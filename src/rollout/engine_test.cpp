@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "kernels/vocab_head.h"
+#include "kernels/vocab_rows.h"
 #include "model/forward.h"
 #include "support/naive_model.h"
 
@@ -252,6 +253,31 @@ TEST_F(EngineTest, ReportsEveryTokenInOrder) {
                                         Rollout&& rollout) { EXPECT_EQ(live[index], rollout.response_ids); },
                          .on_token = [&](size_t index, Token token) { live[index].push_back(token); }});
   EXPECT_EQ(live.size(), requests_.size());
+}
+
+TEST_F(EngineTest, ShowsTheRowOfEveryToken) {
+  Engine engine(parameters_.weights(), Precision::f32, engine_config());
+  std::vector<std::vector<Token>> tokens(requests_.size());
+  std::vector<std::vector<float>> logprobs(requests_.size());
+  engine.run(requests_, {.on_done =
+                             [&](size_t index, Rollout&& rollout) {
+                               EXPECT_EQ(tokens[index], rollout.response_ids);
+                               EXPECT_EQ(logprobs[index], rollout.sampled_logprobs);
+                             },
+                         .on_row =
+                             [&](size_t index, Token token, std::span<const float> logits) {
+                               tokens[index].push_back(token);
+                               logprobs[index].push_back(logits[static_cast<size_t>(token)] -
+                                                         kernels::row_log_sum_exp(logits));
+                             }});
+  for (const auto& response : tokens) EXPECT_FALSE(response.empty());
+}
+
+TEST(BatchInCache, IsSmallerForLongerResponsesAndBounded) {
+  EXPECT_EQ(batch_in_cache(1.0, 1.0), 512);
+  EXPECT_EQ(batch_in_cache(100.0, 1024.0), 163);  // 100 KiB each
+  EXPECT_EQ(batch_in_cache(200.0, 1024.0), 81);
+  EXPECT_EQ(batch_in_cache(1e9, 1e9), 64);
 }
 
 TEST_F(EngineTest, StopsBetweenStepsWhenAsked) {

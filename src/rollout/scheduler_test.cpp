@@ -146,6 +146,22 @@ TEST(Scheduler, KeepsToTheBatchLimit) {
   EXPECT_EQ(play(cache, scheduler, [](size_t) { return 9; }).most_running, 7);
 }
 
+TEST(Scheduler, TakesANewBatchLimitFromTheNextAdmissionOn) {
+  const auto requests = make_requests({{3, 40}});
+  model::KvCache cache(small(), model::Precision::f32, 400, 32);
+  Scheduler scheduler(cache, requests, config(/*max_batch=*/7));
+  scheduler.limit_batch(3);
+  int64_t most_at_first = 0;
+  const Play result = play(cache, scheduler, [&](size_t request) {
+    if (request < 9) most_at_first = std::max(most_at_first, scheduler.num_running());
+    if (request == 10) scheduler.limit_batch(5);
+    return 9;
+  });
+  EXPECT_EQ(most_at_first, 3);
+  EXPECT_EQ(result.most_running, 5);
+  EXPECT_EQ(result.response_lengths.size(), 40u);
+}
+
 TEST(Scheduler, EndsResponsesAtTheLimitAndAtTheContext) {
   EXPECT_EQ(longest_cached(10, config()), 109);
   EXPECT_EQ(longest_cached(950, config()), 999);

@@ -50,6 +50,53 @@ TEST_F(Curricula, CurrentOnly) {
   EXPECT_FALSE(std::filesystem::exists(world.path("run") / "banks" / "initial.jsonl"));
 }
 
+TEST_F(Curricula, ScoresTakenWhileSamplingAreThoseOfAPassOverTheResponses) {
+  set_log_level(LogLevel::quiet);
+  for (const std::string precision : {"f32", "bf16"}) {
+    const TrainConfig config =
+        world.config("run-" + precision, {"rollout.precision=" + precision, "train.precision=" + precision,
+                                          "rollout.temperature=1.3", "objective.top_k=7"});
+    const auto directory = io::RunDirectory::create(config.output, "test: 1\n", "{}\n");
+    const ModelPair models = load_models(config);
+    const QuerySet queries = load_queries(config, *models.student_renderer);
+    RolloutSupply supply(config, directory, models, queries);
+    const auto student = model::Parameters::load(io::ModelDirectory(config.student));
+    const Source current{.kind = SourceKind::current};
+    RunState state;
+    const auto sampled = supply.take(current, 1, student.weights(), state);
+    model::Workspace workspace;
+    const auto passed = distill::score_student(
+        student.weights(), sampled.rollouts,
+        {.top_k = 7, .precision = config.train.precision, .temperature = 1.3f}, workspace);
+    ASSERT_EQ(sampled.scores.size(), sampled.rollouts.size());
+    for (size_t i = 0; i < passed.size(); ++i) {
+      EXPECT_EQ(sampled.scores[i].query_id, passed[i].query_id);
+      EXPECT_EQ(sampled.scores[i].sample, passed[i].sample);
+      EXPECT_EQ(sampled.scores[i].top_k, passed[i].top_k);
+      EXPECT_EQ(sampled.scores[i].candidates, passed[i].candidates);
+      EXPECT_EQ(sampled.scores[i].student_logprobs, passed[i].student_logprobs);
+      EXPECT_EQ(sampled.scores[i].sampled_logprobs, passed[i].sampled_logprobs);
+      EXPECT_EQ(sampled.scores[i].student_entropy, passed[i].student_entropy);
+    }
+    RunState again;  // after a restart the responses are there, their logits are not
+    EXPECT_TRUE(supply.take(current, 1, student.weights(), again).scores.empty());
+  }
+}
+
+TEST_F(Curricula, ScoresAreNotTakenInAnotherPrecision) {
+  set_log_level(LogLevel::quiet);
+  const TrainConfig config = world.config("run", {"rollout.precision=bf16", "train.precision=f32"});
+  const auto directory = io::RunDirectory::create(config.output, "test: 1\n", "{}\n");
+  const ModelPair models = load_models(config);
+  const QuerySet queries = load_queries(config, *models.student_renderer);
+  RolloutSupply supply(config, directory, models, queries);
+  const auto student = model::Parameters::load(io::ModelDirectory(config.student));
+  RunState state;
+  const auto sampled = supply.take({.kind = SourceKind::current}, 1, student.weights(), state);
+  EXPECT_FALSE(sampled.rollouts.empty());
+  EXPECT_TRUE(sampled.scores.empty());
+}
+
 TEST_F(Curricula, InitialOnlyWalksTheBankAndStartsOver) {
   const auto metrics = run("[{source: initial}]", 3);
   EXPECT_THAT(sources_of(metrics), Each("initial"));
