@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "kernels/parallel.h"
 
 namespace ropd::model {
 namespace {
@@ -254,15 +255,21 @@ Weights pattern_weights(const ModelConfig& config, DType dtype, float scale) {
 
 Weights pack_weights(const Weights& weights, Precision precision, bool with_gradient) {
   Weights packed = weights;
+  std::vector<std::function<void()>> tasks;  // a matrix each: those of a small model are not worth sharing
   for_each_matrix(packed, [&](const std::string& name, Linear& linear) {
     // The router stays in f32 in every precision (experts.cpp).
-    const bool is_router = name.ends_with("router");
-    linear.packed = std::make_shared<const kernels::PackedWeight>(
-        kernels::PackedWeight::pack(linear.stored, is_router ? Precision::f32 : precision));
+    const Precision own = name.ends_with("router") ? Precision::f32 : precision;
+    tasks.push_back([&linear, own] {
+      linear.packed =
+          std::make_shared<const kernels::PackedWeight>(kernels::PackedWeight::pack(linear.stored, own));
+    });
     if (with_gradient)
-      linear.packed_transposed = std::make_shared<const kernels::PackedWeight>(
-          kernels::PackedWeight::pack_transposed(linear.stored, precision));
+      tasks.push_back([&linear, precision] {
+        linear.packed_transposed = std::make_shared<const kernels::PackedWeight>(
+            kernels::PackedWeight::pack_transposed(linear.stored, precision));
+      });
   });
+  kernels::parallel_tasks(tasks.size(), [&](size_t task, size_t) { tasks[task](); });
   packed.head.packed = std::make_shared<const kernels::PackedWeight>(
       kernels::PackedWeight::pack(packed.head.stored, precision));
   return packed;
