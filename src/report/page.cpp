@@ -41,19 +41,21 @@ std::string scrolling_table(const std::string& label, const std::string& table,
 
 // "5, 7, none", or a dash for a method without any trigger statistics.
 std::string tau_text(const Method& method) {
+  // Only a curriculum that waits for the trigger has a tau of its own; others may carry the statistics of a
+  // shared beginning, or stand for a run whose trigger never fired (the laboratory's R-OPD is then its
+  // current-only).
+  const auto waits = [](const RunData* run) {
+    return (run->config.empty() && run->tau()) ||
+           std::any_of(run->config.begin(), run->config.end(), [](const auto& entry) {
+             return entry.first.ends_with(".until") && entry.second == "trigger";
+           });
+  };
+  if (std::none_of(method.runs.begin(), method.runs.end(), waits)) return "–";
   std::string text;
-  bool has_trigger = false;
-  for (const RunData* run : method.runs) {
-    // Only a curriculum that waits for the trigger has a tau of its own; others may carry the statistics of a
-    // shared beginning.
-    const bool waits = std::any_of(run->config.begin(), run->config.end(), [](const auto& entry) {
-      return entry.first.ends_with(".until") && entry.second == "trigger";
-    });
-    if (!waits && !(run->config.empty() && run->tau())) continue;
-    has_trigger = true;
-    text += (text.empty() ? "" : ", ") + (run->tau() ? std::to_string(*run->tau()) : std::string("none"));
-  }
-  return has_trigger ? text : "–";
+  for (const RunData* run : method.runs)
+    text += (text.empty() ? "" : ", ") +
+            (waits(run) && run->tau() ? std::to_string(*run->tau()) : std::string("none"));
+  return text;
 }
 
 std::string headline_table(const Comparison& comparison) {

@@ -128,6 +128,7 @@ TEST_F(Page, SeveralSeedsShowMeanAndDeviation) {
   const std::string html = render();
   EXPECT_THAT(html, HasSubstr("64.0</span> <span class=\"sd\">± 2.0</span>"));
   EXPECT_THAT(html, HasSubstr("sample SD over runs"));
+  EXPECT_THAT(html, HasSubstr(">5, 6, none</td>"));
 }
 
 TEST_F(Page, OneRunWithoutEvaluationIsEnough) {
