@@ -143,7 +143,7 @@ void TrainingPass::accumulate(Gradients& gradients, const PackedBatch& batch, st
     const PackedBatch sequences = batch.part(cuts[part], cuts[part + 1]);
     const int64_t begin = batch.sequence_begins[static_cast<size_t>(cuts[part])];
     forward(lane, weights, sequences, trace_budget_bytes_ / lanes);
-    if (parts == 1) lane.workspace.scratch = {};  // of a large model: its memory is the head's now
+    if (!stays_in_cache(weights.config)) lane.workspace.scratch = {};  // its memory is the head's now
 
     const auto first = std::lower_bound(rows.begin(), rows.end(), begin),
                last = std::lower_bound(first, rows.end(), begin + sequences.num_tokens());
