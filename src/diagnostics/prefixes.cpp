@@ -17,13 +17,13 @@ constexpr int64_t kBatchTokens = 8192;
 // Hidden states before the chosen tokens of rollouts [begin, end), one row a position.
 Buffer hidden_at_positions(const model::Weights& weights, const PrefixSet& set, size_t begin, size_t end,
                            model::Workspace& workspace) {
-  model::PackedBatch batch;
+  std::vector<model::PromptedResponse> responses;
+  for (size_t i = begin; i < end; ++i)
+    responses.push_back({set.rollouts[i].prompt_ids, set.rollouts[i].response_ids});
+  const auto [batch, first_rows] = model::pack_responses(responses, model::Prompts::shared);
   std::vector<int64_t> rows;
-  for (size_t i = begin; i < end; ++i) {
-    const int64_t first = batch.num_tokens() + static_cast<int64_t>(set.rollouts[i].prompt_ids.size()) - 1;
-    batch.append(set.rollouts[i].prompt_ids, set.rollouts[i].response_ids);
-    for (const uint32_t t : set.positions[i]) rows.push_back(first + t);
-  }
+  for (size_t i = begin; i < end; ++i)
+    for (const uint32_t t : set.positions[i]) rows.push_back(first_rows[i - begin] + t);
   const size_t width = static_cast<size_t>(weights.config.hidden_size);
   Buffer hidden(batch.tokens.size() * width), chosen(rows.size() * width);
   model::forward(hidden, weights, batch, Precision::f32, workspace);

@@ -15,15 +15,14 @@ struct RowOrigin {
   uint32_t position;
 };
 
-std::vector<RowOrigin> response_rows(std::span<const TrainingItem> items) {
+std::vector<RowOrigin> response_rows(std::span<const TrainingItem> items,
+                                     std::span<const int64_t> first_rows) {
   std::vector<RowOrigin> origins;
-  int64_t begin = 0;
-  for (uint32_t i = 0; i < items.size(); ++i) {
-    const Rollout& rollout = *items[i].rollout;
-    for (uint32_t t = 0; t < rollout.response_ids.size(); ++t)
-      origins.push_back({begin + static_cast<int64_t>(rollout.prompt_ids.size()) - 1 + t, i, t});
-    begin += static_cast<int64_t>(rollout.prompt_ids.size() + rollout.response_ids.size());
-  }
+  for (uint32_t i = 0; i < items.size(); ++i)
+    for (uint32_t t = 0; t < items[i].rollout->response_ids.size(); ++t)
+      origins.push_back({first_rows[i] + t, i, t});
+  std::sort(origins.begin(), origins.end(),
+            [](const RowOrigin& a, const RowOrigin& b) { return a.batch_row < b.batch_row; });
   return origins;
 }
 
@@ -55,9 +54,15 @@ MicrobatchResult accumulate_gradient(model::Gradients& gradients, model::Trainin
                                      const model::Weights& student, std::span<const TrainingItem> items,
                                      const GradientConfig& config, kernels::Precision precision,
                                      const FullTeacher& teacher) {
-  model::PackedBatch batch;
-  for (const TrainingItem& item : items) batch.append(item.rollout->prompt_ids, item.rollout->response_ids);
-  const auto origins = response_rows(items);
+  std::vector<model::PromptedResponse> responses;
+  for (const TrainingItem& item : items)
+    responses.push_back({item.rollout->prompt_ids, item.rollout->response_ids});
+  // A prefix keeps the traces of all its layers until the sequences behind it are done: little for a small
+  // model, which goes through a sequence at a time.
+  const bool is_small = model::stays_in_cache(student.config);
+  const auto [batch, first_rows] =
+      model::pack_responses(responses, is_small ? model::Prompts::shared : model::Prompts::each_its_own);
+  const auto origins = response_rows(items, first_rows);
   std::vector<int64_t> rows;
   for (const RowOrigin& origin : origins) rows.push_back(origin.batch_row);
   std::vector<PositionResult> results(origins.size());

@@ -14,11 +14,15 @@ using test::NaiveModel;
 using test::random_parameters;
 using test::tiny_config;
 
+// Some to the same prompt, not next to each other.
 std::vector<Rollout> some_rollouts() {
-  std::vector<Rollout> rollouts(3);
+  std::vector<Rollout> rollouts(6);
   rollouts[0] = {.query_id = "a", .prompt_ids = {1, 2, 3}, .response_ids = {4, 5, 36, 7}};
   rollouts[1] = {.query_id = "b", .prompt_ids = {9}, .response_ids = {8}};
   rollouts[2] = {.query_id = "c", .prompt_ids = {5, 5}, .response_ids = {0, 0, 11, 12, 13}};
+  rollouts[3] = {.query_id = "a", .sample = 1, .prompt_ids = {1, 2, 3}, .response_ids = {6, 2}};
+  rollouts[4] = {.query_id = "c", .sample = 1, .prompt_ids = {5, 5}, .response_ids = {3}};
+  rollouts[5] = {.query_id = "a", .sample = 2, .prompt_ids = {1, 2, 3}, .response_ids = {4, 5, 9}};
   return rollouts;
 }
 
@@ -126,22 +130,29 @@ TEST(AccumulateGradient, IsExactlyZeroWhenStudentAndTeacherAreOne) {
   }
 }
 
-TEST(AccumulateGradient, DoesNotDependOnThePackingWhenEmbeddingsAreUntied) {
+TEST(AccumulateGradient, DoesNotDependOnThePackingWhenEmbeddingsAreUntiedAndPromptsDiffer) {
   const auto config = tiny_config(Architecture::llama, false);
   const auto student = random_parameters(config, 5), teacher = random_parameters(config, 6);
   const Prepared p = prepare(student, teacher, {});
-  const auto once = run(student, {p.items}, {});
+  const auto once = run(student, {{p.items[0], p.items[1], p.items[2]}}, {});
   const auto apart = run(student, {{p.items[0]}, {p.items[1]}, {p.items[2]}}, {});
   EXPECT_EQ(once.gradient, apart.gradient);
   EXPECT_NEAR(once.result.weighted_loss, apart.result.weighted_loss, 1e-12);
 }
 
-TEST(AccumulateGradient, PackingChangesTiedGradientsByRoundingOnly) {
+TEST(AccumulateGradient, PackingChangesTiedGradientsAndThoseOfSharedPromptsByRoundingOnly) {
   const auto config = tiny_config(Architecture::qwen3, true);
   const auto student = random_parameters(config, 5), teacher = random_parameters(config, 6);
   const Prepared p = prepare(student, teacher, {});
   const auto once = run(student, {p.items}, {}).gradient,
-             apart = run(student, {{p.items[0]}, {p.items[1], p.items[2]}}, {}).gradient;
+             some = run(student, {{p.items[0], p.items[5]}, {p.items[1], p.items[2], p.items[3], p.items[4]}},
+                        {})
+                        .gradient,
+             apart =
+                 run(student,
+                     {{p.items[0]}, {p.items[1]}, {p.items[2]}, {p.items[3]}, {p.items[4]}, {p.items[5]}}, {})
+                     .gradient;
+  for (size_t i = 0; i < once.size(); ++i) ASSERT_NEAR(once[i], some[i], 1e-6);
   for (size_t i = 0; i < once.size(); ++i) ASSERT_NEAR(once[i], apart[i], 1e-6);
 }
 

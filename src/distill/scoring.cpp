@@ -26,51 +26,58 @@ Buffer predicting_rows(const Buffer& hidden, int64_t width,
   return gathered;
 }
 
-// One packed pass: hidden states of the rows that predict `response` tokens behind `prompt` tokens, for each
-// pair.
-Buffer predict(const model::Weights& weights,
-               std::span<const std::pair<std::span<const Token>, std::span<const Token>>> sequences,
+// One packed pass: hidden states of the rows that predict the tokens of each response.
+Buffer predict(const model::Weights& weights, std::span<const model::PromptedResponse> responses,
                Precision precision, model::Workspace& workspace) {
-  model::PackedBatch batch;
+  const auto [batch, first_rows] = model::pack_responses(responses, model::Prompts::shared);
   std::vector<std::pair<int64_t, int64_t>> ranges;
-  for (const auto& [prompt, response] : sequences) {
-    const int64_t first = batch.num_tokens() + static_cast<int64_t>(prompt.size()) - 1;
-    batch.append(prompt, response);
-    ranges.emplace_back(first, first + static_cast<int64_t>(response.size()));
-  }
+  for (size_t i = 0; i < responses.size(); ++i)
+    ranges.emplace_back(first_rows[i], first_rows[i] + static_cast<int64_t>(responses[i].response.size()));
   Buffer hidden(batch.tokens.size() * static_cast<size_t>(weights.config.hidden_size));
   model::forward(hidden, weights, batch, precision, workspace);
   return predicting_rows(hidden, weights.config.hidden_size, ranges);
 }
 
-using Range = std::pair<size_t, size_t>;
+// Tokens that a thread scores at a time with a small model: enough for several responses to share a prompt.
+constexpr int64_t kTokensPerTask = 2048;
 
-// Calls score_range(weights, range, workspace) for all rollouts, packed in order. Threads take ranges of
-// their own when the model is small; what a rollout is scored with shows in no bit of its scores.
-template <class ScoreRange>
-void for_ranges(const model::Weights& weights, size_t count, const ScoringConfig& config,
-                model::Workspace& workspace, const std::function<int64_t(size_t)>& length,
-                const ScoringProgress& progress, const ScoreRange& score_range) {
+// Calls score_some(weights, items, workspace) for all responses, those to the same prompt one behind the
+// other; it returns how many tokens it has scored. Threads take items of their own when the model is small;
+// what a response is scored with shows in no bit of its scores.
+template <class ScoreSome>
+void score_all(const model::Weights& weights, std::span<const model::PromptedResponse> responses,
+               const ScoringConfig& config, model::Workspace& workspace, const ScoringProgress& progress,
+               const ScoreSome& score_some) {
+  std::vector<size_t> order;
+  for (const auto& group : model::group_by_prompt(responses))
+    order.insert(order.end(), group.begin(), group.end());
+  const auto length = [&](size_t i) {
+    const auto& [prompt, response] = responses[order[i]];
+    return static_cast<int64_t>(prompt.size() + response.size());
+  };
+  const auto items = [&](const std::pair<size_t, size_t>& range) {
+    return std::span(order).subspan(range.first, range.second - range.first);
+  };
   size_t done = 0;
   uint64_t tokens = 0;
-  const auto report = [&](const Range& range, uint64_t new_tokens) {
+  const auto report = [&](const std::pair<size_t, size_t>& range, uint64_t new_tokens) {
     done += range.second - range.first;
     tokens += new_tokens;
     if (progress) progress(done, tokens);
   };
   int64_t all_tokens = 0;
-  for (size_t i = 0; i < count; ++i) all_tokens += length(i);
+  for (size_t i = 0; i < order.size(); ++i) all_tokens += length(i);
   if (model::num_tasks(weights.config, all_tokens) == 1) {
-    for (const Range& range : pack_in_order(count, config.batch_tokens, length))
-      report(range, score_range(weights, range, workspace));
+    for (const auto& range : pack_in_order(order.size(), config.batch_tokens, length))
+      report(range, score_some(weights, items(range), workspace));
     return;
   }
   const model::Weights packed = model::pack_weights(weights, config.precision);
-  const auto ranges = pack_in_order(count, std::min(config.batch_tokens, model::kTokensPerTask), length);
+  const auto ranges = pack_in_order(order.size(), std::min(config.batch_tokens, kTokensPerTask), length);
   workspace.provide_lanes(kernels::num_lanes(ranges.size()));
   std::mutex reporting;
   kernels::parallel_tasks(ranges.size(), [&](size_t i, size_t lane) {
-    const uint64_t new_tokens = score_range(packed, ranges[i], *workspace.lanes[lane]);
+    const uint64_t new_tokens = score_some(packed, items(ranges[i]), *workspace.lanes[lane]);
     const std::lock_guard lock(reporting);
     report(ranges[i], new_tokens);
   });
@@ -126,23 +133,24 @@ std::vector<Scores> score_student(const model::Weights& student, std::span<const
                                   const ScoringProgress& progress) {
   check_rollouts(rollouts, student.config);
   std::vector<Scores> all(rollouts.size());
-  const auto length_of = [&](size_t i) { return tokens_of(rollouts[i]); };
-  const auto score_range = [&](const model::Weights& weights, const Range& range, model::Workspace& memory) {
-    const auto& [begin, end] = range;
-    std::vector<std::pair<std::span<const Token>, std::span<const Token>>> sequences;
+  std::vector<model::PromptedResponse> responses;
+  for (const Rollout& rollout : rollouts) responses.push_back({rollout.prompt_ids, rollout.response_ids});
+  const auto score_some = [&](const model::Weights& weights, std::span<const size_t> items,
+                              model::Workspace& memory) {
+    std::vector<model::PromptedResponse> some;
     std::vector<int32_t> sampled;
-    for (size_t i = begin; i < end; ++i) {
-      sequences.emplace_back(rollouts[i].prompt_ids, rollouts[i].response_ids);
+    for (const size_t i : items) {
+      some.push_back(responses[i]);
       sampled.insert(sampled.end(), rollouts[i].response_ids.begin(), rollouts[i].response_ids.end());
     }
-    const Buffer rows = predict(weights, sequences, config.precision, memory);
+    const Buffer rows = predict(weights, some, config.precision, memory);
     std::vector<int64_t> one_each(sampled.size() + 1);
     for (size_t i = 0; i < one_each.size(); ++i) one_each[i] = static_cast<int64_t>(i);
     const kernels::ScoreRequest request{config.temperature, config.top_k, /*with_entropy=*/true, one_each,
                                         sampled};
     const auto result = score_head(rows, weights.head, config.precision, request);
     size_t row = 0;
-    for (size_t i = begin; i < end; ++i) {
+    for (const size_t i : items) {
       const size_t length = rollouts[i].response_ids.size(), k = config.top_k;
       const auto part = [&](const auto& values, size_t stride) {
         return std::vector(values.begin() + static_cast<ptrdiff_t>(row * stride),
@@ -159,7 +167,7 @@ std::vector<Scores> score_student(const model::Weights& student, std::span<const
     }
     return static_cast<uint64_t>(sampled.size());
   };
-  for_ranges(student, rollouts.size(), config, workspace, length_of, progress, score_range);
+  score_all(student, responses, config, workspace, progress, score_some);
   return all;
 }
 
@@ -185,30 +193,26 @@ void score_teacher(std::span<Scores> scores, const model::Weights& teacher, std:
   std::vector<TeacherReading> readings;
   if (translation)
     for (const Rollout& rollout : rollouts) readings.push_back(translation->read(rollout));
-  const auto prompt_of = [&](size_t i) -> std::span<const Token> {
-    return translation ? readings[i].prompt_ids : rollouts[i].prompt_ids;
-  };
-  const auto response_of = [&](size_t i) -> std::span<const Token> {
-    return translation ? readings[i].response_ids : rollouts[i].response_ids;
-  };
+  std::vector<model::PromptedResponse> responses;
+  for (size_t i = 0; i < rollouts.size(); ++i)
+    responses.push_back(translation
+                            ? model::PromptedResponse{readings[i].prompt_ids, readings[i].response_ids}
+                            : model::PromptedResponse{rollouts[i].prompt_ids, rollouts[i].response_ids});
   const auto map = [&](Token id) {
     return translation ? translation->teacher_id[static_cast<size_t>(id)] : id;
   };
 
-  const auto length_of = [&](size_t i) {
-    return static_cast<int64_t>(prompt_of(i).size() + response_of(i).size());
-  };
-  const auto score_range = [&](const model::Weights& weights, const Range& range, model::Workspace& memory) {
-    const auto& [begin, end] = range;
+  const auto score_some = [&](const model::Weights& weights, std::span<const size_t> items,
+                              model::Workspace& memory) {
     uint64_t tokens = 0;
-    std::vector<std::pair<std::span<const Token>, std::span<const Token>>> sequences;
+    std::vector<model::PromptedResponse> some;
     std::vector<int64_t> given_begins = {0};
     std::vector<int32_t> given;
-    for (size_t i = begin; i < end; ++i) {
-      sequences.emplace_back(prompt_of(i), response_of(i));
+    for (const size_t i : items) {
+      some.push_back(responses[i]);
       const size_t k = scores[i].top_k;
       // For each teacher position the mapped ids of the student position that reads it, or none.
-      std::vector<int32_t> student_position(response_of(i).size(), -1);
+      std::vector<int32_t> student_position(responses[i].response.size(), -1);
       for (size_t t = 0; t < rollouts[i].response_ids.size(); ++t) {
         const int32_t at = translation ? readings[i].position[t] : static_cast<int32_t>(t);
         if (at >= 0) student_position[static_cast<size_t>(at)] = static_cast<int32_t>(t);
@@ -222,13 +226,13 @@ void score_teacher(std::span<Scores> scores, const model::Weights& teacher, std:
         given_begins.push_back(static_cast<int64_t>(given.size()));
       }
     }
-    const Buffer rows = predict(weights, sequences, config.precision, memory);
+    const Buffer rows = predict(weights, some, config.precision, memory);
     const kernels::ScoreRequest request{config.temperature, config.top_k, /*with_entropy=*/false,
                                         given_begins, given};
     const auto result = score_head(rows, weights.head, config.precision, request);
 
     size_t row = 0;
-    for (size_t i = begin; i < end; ++i) {
+    for (const size_t i : items) {
       Scores& score = scores[i];
       const size_t length = rollouts[i].response_ids.size(), k = score.top_k;
       score.teacher_logprobs.assign(length * k, kImpossible);
@@ -251,12 +255,12 @@ void score_teacher(std::span<Scores> scores, const model::Weights& teacher, std:
         }
         if (map(rollouts[i].response_ids[t]) >= 0) score.teacher_sampled_logprobs[t] = logprobs[k];
       }
-      row += response_of(i).size();
+      row += responses[i].response.size();
       tokens += length;
     }
     return tokens;
   };
-  for_ranges(teacher, rollouts.size(), config, workspace, length_of, progress, score_range);
+  score_all(teacher, responses, config, workspace, progress, score_some);
 }
 
 }  // namespace ropd::distill

@@ -15,11 +15,15 @@ using test::NaiveModel;
 using test::random_parameters;
 using test::tiny_config;
 
+// Some to the same prompt, not next to each other.
 std::vector<Rollout> some_rollouts() {
-  std::vector<Rollout> rollouts(3);
+  std::vector<Rollout> rollouts(6);
   rollouts[0] = {.query_id = "a", .prompt_ids = {1, 2, 3}, .response_ids = {4, 5, 36, 7}};
   rollouts[1] = {.query_id = "b", .sample = 1, .prompt_ids = {9}, .response_ids = {8}};
   rollouts[2] = {.query_id = "c", .prompt_ids = {5, 5}, .response_ids = {0, 0, 11, 12, 13}};
+  rollouts[3] = {.query_id = "a", .sample = 1, .prompt_ids = {1, 2, 3}, .response_ids = {6, 2}};
+  rollouts[4] = {.query_id = "c", .sample = 1, .prompt_ids = {5, 5}, .response_ids = {3}};
+  rollouts[5] = {.query_id = "a", .sample = 2, .prompt_ids = {1, 2, 3}, .response_ids = {4, 5, 9}};
   return rollouts;
 }
 

@@ -340,13 +340,14 @@ namespace ropd::kernels {
 
 HWY_EXPORT(attend_task);
 
-void transpose_keys(float* to, const float* from, int64_t from_stride, int64_t keys, int64_t head_dim) {
-  if (keys < kKeyBlock) std::fill_n(to, head_dim * kKeyBlock, 0.0f);
+void transpose_keys(float* to, const float* from, int64_t from_stride, int64_t first, int64_t keys,
+                    int64_t head_dim) {
+  to += first;
   // Eight rows at a time: more would evict each other from the cache when rows are a power of two apart.
-  for (int64_t first = 0; first < keys; first += 8) {
-    const int64_t last = std::min(keys, first + 8);
+  for (int64_t begin = 0; begin < keys; begin += 8) {
+    const int64_t end = std::min(keys, begin + 8);
     for (int64_t e = 0; e < head_dim; ++e)
-      for (int64_t j = first; j < last; ++j) to[e * kKeyBlock + j] = from[j * from_stride + e];
+      for (int64_t j = begin; j < end; ++j) to[e * kKeyBlock + j] = from[j * from_stride + e];
   }
 }
 
@@ -371,7 +372,7 @@ void run_tasks(const std::vector<ForwardTask>& tasks, int64_t max_rows, int64_t 
 
 void attention(std::span<float> out, std::span<float> log_sum_exp, std::span<const float> q,
                std::span<const float> k, std::span<const float> v, std::span<const int64_t> sequence_begins,
-               const AttentionShape& shape) {
+               const AttentionShape& shape, std::span<const SharedKeys> shared) {
   const int64_t heads = shape.num_heads, kv_heads = shape.num_kv_heads, width = shape.head_dim;
   const int64_t group = heads / kv_heads, tokens_at_once = chunk_tokens(shape);
   const int64_t distance = row_distance(width);
@@ -379,6 +380,14 @@ void attention(std::span<float> out, std::span<float> log_sum_exp, std::span<con
   assert(heads == group * kv_heads && q.size() == out.size());
   assert(log_sum_exp.empty() ||
          static_cast<int64_t>(log_sum_exp.size()) * width == static_cast<int64_t>(q.size()));
+  assert(shared.empty() || static_cast<int64_t>(shared.size()) == sequences);
+  const auto shared_of = [&](int64_t s) {
+    return shared.empty() ? SharedKeys() : shared[static_cast<size_t>(s)];
+  };
+  const auto length_of = [&](int64_t s) {  // with what is shared
+    return shared_of(s).length + sequence_begins[static_cast<size_t>(s + 1)] -
+           sequence_begins[static_cast<size_t>(s)];
+  };
 
   // Keys and values of every sequence in private pages of one block, transposed and padded as the tile
   // function likes them.
@@ -389,10 +398,9 @@ void attention(std::span<float> out, std::span<float> log_sum_exp, std::span<con
   std::vector<ForwardTask> tasks;
   int64_t num_pages = 0, max_tokens = 0, work = 0;
   for (int64_t s = 0; s < sequences; ++s) {
-    const int64_t length =
-        sequence_begins[static_cast<size_t>(s + 1)] - sequence_begins[static_cast<size_t>(s)];
-    max_tokens = std::max(max_tokens, std::min(length, tokens_at_once));
-    work += length * (length + 32) * heads * width;
+    const int64_t length = length_of(s), own = length - shared_of(s).length;
+    max_tokens = std::max(max_tokens, std::min(own, tokens_at_once));
+    work += own * (length + 32) * heads * width;
     for (int64_t b = 0; b * kKeyBlock < length; ++b) blocks.push_back({s, b, num_pages++});
   }
   const int64_t page_stride = kKeyBlock * (width + distance), head_stride = num_pages * page_stride;
@@ -402,34 +410,42 @@ void attention(std::span<float> out, std::span<float> log_sum_exp, std::span<con
     for (int64_t unit = unit_begin; unit < unit_end; ++unit) {
       const Block& block = blocks[static_cast<size_t>(unit % num_pages)];
       const int64_t head = unit / num_pages;
-      const int64_t sequence_begin = sequence_begins[static_cast<size_t>(block.sequence)];
-      const int64_t length = sequence_begins[static_cast<size_t>(block.sequence + 1)] - sequence_begin;
-      const int64_t keys = std::min(kKeyBlock, length - block.index * kKeyBlock);
-      const int64_t from = (sequence_begin + block.index * kKeyBlock) * kv_stride + head * width;
+      const SharedKeys before = shared_of(block.sequence);
+      const int64_t own_at = sequence_begins[static_cast<size_t>(block.sequence)] * kv_stride;
+      const SplitRows keys(before.k, k.data() + own_at, before.length, shape, head),
+          values(before.v, v.data() + own_at, before.length, shape, head);
+      const int64_t first = block.index * kKeyBlock,
+                    last = std::min(first + kKeyBlock, length_of(block.sequence));
       float* const to = pages.data() + head * head_stride + block.page * page_stride;
-      transpose_keys(to, k.data() + from, kv_stride, keys, width);
-      float* const values = to + kKeyBlock * width;
-      for (int64_t j = 0; j < keys; ++j) {  // the values of keys that do not exist are not read
-        std::copy_n(v.data() + from + j * kv_stride, width, values + j * distance);
-        std::fill_n(values + j * distance + width, distance - width, 0.0f);
+      float* const values_to = to + kKeyBlock * width;
+      if (last - first < kKeyBlock) std::fill_n(to, kKeyBlock * width, 0.0f);
+      keys.for_parts(first, last, [&](int64_t begin, int64_t count) {
+        transpose_keys(to, keys.row(begin), kv_stride, begin - first, count, width);
+      });
+      for (int64_t j = first; j < last; ++j) {  // the values of keys that do not exist are not read
+        float* const row = values_to + (j - first) * distance;
+        std::copy_n(values.row(j), width, row);
+        std::fill_n(row + width, distance - width, 0.0f);
       }
     }
   });
 
   int64_t first_page = 0;
   for (int64_t s = 0; s < sequences; ++s) {
-    const int64_t sequence_begin = sequence_begins[static_cast<size_t>(s)];
-    const int64_t length = sequence_begins[static_cast<size_t>(s + 1)] - sequence_begin;
-    for (int64_t first = 0; first < length; first += tokens_at_once)
+    const int64_t before = shared_of(s).length, length = length_of(s);
+    int64_t tokens = 0;
+    for (int64_t first = before; first < length; first += tokens) {
+      tokens = chunk_at(first, length, tokens_at_once);
       for (int64_t head = 0; head < kv_heads; ++head) {
-        const int64_t row = sequence_begin + first, at = (row * heads + head * group);
+        const int64_t row = sequence_begins[static_cast<size_t>(s)] + first - before,
+                      at = (row * heads + head * group);
         ForwardTask task;
         task.out = out.data() + at * width;
         task.log_sum_exp = log_sum_exp.empty() ? nullptr : log_sum_exp.data() + at;
         task.q = q.data() + at * width;
         task.out_stride = heads * width;
         task.lse_stride = heads;
-        task.num_tokens = std::min(tokens_at_once, length - first);
+        task.num_tokens = tokens;
         task.first_position = first;
         task.group = group;
         task.head_dim = width;
@@ -442,6 +458,7 @@ void attention(std::span<float> out, std::span<float> log_sum_exp, std::span<con
                       distance};
         tasks.push_back(task);
       }
+    }
     first_page += (length + kKeyBlock - 1) / kKeyBlock;
   }
   run_tasks(tasks, max_tokens * group, width, work);

@@ -1,5 +1,6 @@
 // What the forward and the gradient of attention share: blocks of 32 keys and how they lie in memory.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/attention.h"
@@ -26,7 +27,38 @@ constexpr int64_t chunk_tokens(const AttentionShape& shape) {
   return group >= 64 ? 1 : 64 / group;
 }
 
-// to [E][32] = from [32][E] transposed; only `keys` rows exist, the others become 0.
-void transpose_keys(float* to, const float* from, int64_t from_stride, int64_t keys, int64_t head_dim);
+// The same for the tokens from `position` on, ending where a whole chunk of the sequence ends: a chunk then
+// crosses no more key blocks than it must.
+constexpr int64_t chunk_at(int64_t position, int64_t end, int64_t tokens_at_once) {
+  return std::min(tokens_at_once - position % tokens_at_once, end - position);
+}
+
+// to [E][32], columns first..first + keys = from [keys][E] transposed.
+void transpose_keys(float* to, const float* from, int64_t from_stride, int64_t first, int64_t keys,
+                    int64_t head_dim);
+
+// The rows of one kv head of one sequence by position, wherever they lie.
+template <class Float>
+struct SplitRows {
+  Float *shared, *own;
+  int64_t num_shared, stride;
+  // Of all rows of a sequence, those of kv head `head`.
+  SplitRows(Float* shared_rows, Float* own_rows, int64_t shared_count, const AttentionShape& shape,
+            int64_t head)
+      : shared(shared_rows ? shared_rows + head * shape.head_dim : nullptr),
+        own(own_rows + head * shape.head_dim),
+        num_shared(shared_count),
+        stride(shape.num_kv_heads * shape.head_dim) {}
+  Float* row(int64_t position) const {
+    return position < num_shared ? shared + position * stride : own + (position - num_shared) * stride;
+  }
+  // Calls part(first, count) for the positions [begin, end), split where the shared rows end.
+  template <class Part>
+  void for_parts(int64_t begin, int64_t end, const Part& part) const {
+    const int64_t middle = std::clamp(num_shared, begin, end);
+    if (begin < middle) part(begin, middle - begin);
+    if (middle < end) part(middle, end - middle);
+  }
+};
 
 }  // namespace ropd::kernels

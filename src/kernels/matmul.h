@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/update.h"
 #include "tensor/dtype.h"
 
 namespace ropd::kernels {
@@ -49,9 +50,6 @@ class PackedWeight {
   int64_t rows_ = 0, columns_ = 0;
   Precision precision_ = Precision::f32;
 };
-
-// What becomes of a result that is already there. Chains begin at zero or at the old value.
-enum class Update { add, replace };
 
 // y [M, N] = x [M, K] · Wᵀ. The two forms give the same bits.
 void matmul(std::span<float> y, std::span<const float> x, const WeightView& weight, Precision precision);

@@ -99,24 +99,42 @@ void edge_tile(const typename Kernel::AElement* a, int64_t a_stride, int64_t row
   }
 }
 
+// Tiles of the same height one below the other.
+struct TileRun {
+  int64_t tiles, height;
+  int64_t rows() const { return tiles * height; }
+};
+
+// The next tiles of `rows` rows. The last two are of about equal height: eight rows are 4 + 4, not 6 + 2,
+// where the second tile would read B for little work.
+template <class Kernel>
+TileRun next_tiles(int64_t rows) {
+  constexpr int64_t kRows = Kernel::kRows;
+  if (rows % kRows == 0) return {rows / kRows, kRows};
+  if (rows > 2 * kRows) return {rows / kRows - 1, kRows};
+  return {1, rows > kRows ? (rows + 1) / 2 : rows};
+}
+
 // One block of A against panels [panel, panel + panels) of one depth block.
 template <class Kernel, class BElement>
 void tiles_down(const Product& p, const typename Kernel::AElement* a, int64_t a_stride, int64_t row0,
-                int64_t row1, int64_t height, const BElement* b, int64_t b_panel_stride, int64_t panel,
-                int64_t panels, int64_t depth, bool add, FetchAhead ahead) {
+                int64_t row1, const BElement* b, int64_t b_panel_stride, int64_t panel, int64_t panels,
+                int64_t depth, bool add, FetchAhead ahead) {
   const int64_t column = panel * Kernel::kPanel, width = std::min(p.n - column, panels * Kernel::kPanel);
   float* c = p.c + row0 * p.n + column;
   const bool is_whole = width == panels * Kernel::kPanel;
   for (int64_t row = row0; row < row1;) {
-    const int64_t rows = std::min(height, row1 - row), tiles = is_whole ? (row1 - row) / rows : 1;
-    if (is_whole)
-      Kernel::tiles(tiles, rows, panels, a, a_stride, b, b_panel_stride, depth, c, p.n, add, ahead);
-    else
-      edge_tile<Kernel>(a, a_stride, rows, b, b_panel_stride, panels, depth, c, p.n, width, add, ahead);
-    row += tiles * rows;
-    a += tiles * rows * (a_stride ? a_stride : depth);
-    c += tiles * rows * p.n;
-    for (int64_t i = 0; i < tiles; ++i) ahead.pass(depth);
+    TileRun run = next_tiles<Kernel>(row1 - row);
+    if (is_whole) {
+      Kernel::tiles(run.tiles, run.height, panels, a, a_stride, b, b_panel_stride, depth, c, p.n, add, ahead);
+    } else {
+      run.tiles = 1;
+      edge_tile<Kernel>(a, a_stride, run.height, b, b_panel_stride, panels, depth, c, p.n, width, add, ahead);
+    }
+    row += run.rows();
+    a += run.rows() * (a_stride ? a_stride : depth);
+    c += run.rows() * p.n;
+    for (int64_t i = 0; i < run.tiles; ++i) ahead.pass(depth);
   }
 }
 
@@ -193,13 +211,6 @@ bool reads_in_place(const Product& p) {
          p.k <= kDepthInPlace;
 }
 
-// Tiles of equal height: eight rows are 4 + 4, not 6 + 2, where the second tile would read B for little work.
-template <class Kernel>
-int64_t tile_height(int64_t rows) {
-  const int64_t tiles = (rows + Kernel::kRows - 1) / Kernel::kRows;
-  return (rows + tiles - 1) / tiles;
-}
-
 // Block number `index` of [depth blocks][row blocks].
 template <class Kernel>
 void pack_block(const Product& p, const RowBlocks<Kernel>& a, int64_t index) {
@@ -207,10 +218,11 @@ void pack_block(const Product& p, const RowBlocks<Kernel>& a, int64_t index) {
                 depth0 = a.piece.depth_begin + index / a.piece.row_blocks() * kDepthBlock;
   const int64_t depth = std::min(kDepthBlock, a.piece.depth_end - depth0);
   const int64_t row0 = a.first_row(block), row1 = a.first_row(block + 1);
-  const int64_t height = tile_height<Kernel>(row1 - row0);
-  for (int64_t row = row0; row < row1; row += height)
-    Kernel::pack_a(a.packed_block(block, depth0) + (row - row0) * unit_depth<Kernel>(depth), p, row,
-                   std::min(height, row1 - row), depth0, depth);
+  for (int64_t row = row0, height; row < row1; row += height) {
+    height = next_tiles<Kernel>(row1 - row).height;
+    Kernel::pack_a(a.packed_block(block, depth0) + (row - row0) * unit_depth<Kernel>(depth), p, row, height,
+                   depth0, depth);
+  }
 }
 
 // Panels that a thread packs in one go; they lie side by side in B, so its rows are read in longer runs.
@@ -240,7 +252,7 @@ void product_part(const Product& p, const RowBlocks<Kernel>& a, const Panels<Ker
                   int64_t block, int64_t panel_begin, int64_t panel_end) {
   const Piece& piece = a.piece;
   const int64_t row0 = a.first_row(block), row1 = a.first_row(block + 1), rows = row1 - row0;
-  const int64_t height = tile_height<Kernel>(rows), tiles = (rows + height - 1) / height;
+  const int64_t tiles = (rows + Kernel::kRows - 1) / Kernel::kRows;
   // Few rows: the chains of one panel cannot hide the latency of an fma, so several panels go side by side.
   const int64_t side_by_side = rows == 1 ? 4 : rows <= 3 ? 2 : 1;
 
@@ -262,11 +274,12 @@ void product_part(const Product& p, const RowBlocks<Kernel>& a, const Panels<Ker
                                                : panel_data + panels * panel_size),
                        static_cast<int32_t>(bytes / (tiles * steps)), bytes > kWorthL1};
       if (is_last && has_next && rows > kRowBlock / 2)
-        ahead = {reinterpret_cast<const char*>(a.block(block, depth0 + kDepthBlock)),
-                 static_cast<int32_t>(height * FetchAhead::kDepth * static_cast<int64_t>(sizeof(*a_block))),
-                 true};
-      tiles_down<Kernel>(p, a_block, a.stride, row0, row1, height, panel_data, panel_size, panel, panels,
-                         depth, add, ahead);
+        ahead = {
+            reinterpret_cast<const char*>(a.block(block, depth0 + kDepthBlock)),
+            static_cast<int32_t>(Kernel::kRows * FetchAhead::kDepth * static_cast<int64_t>(sizeof(*a_block))),
+            true};
+      tiles_down<Kernel>(p, a_block, a.stride, row0, row1, panel_data, panel_size, panel, panels, depth, add,
+                         ahead);
     }
   }
 }

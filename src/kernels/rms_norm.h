@@ -5,15 +5,18 @@
 #pragma once
 #include <span>
 
+#include "kernels/update.h"
+
 namespace ropd::kernels {
 
 // Writes y [T, D] and inv_rms [T]; the gradient needs inv_rms. y may be x.
 void rms_norm(std::span<float> y, std::span<float> inv_rms, std::span<const float> x,
               std::span<const float> weight, float eps);
 
-// Adds to grad_x [T, D] and grad_weight [D] (tokens in order); never overwrites them. grad_weight may be
-// empty: not wanted.
+// Adds to grad_weight [D] (tokens in order), which may be empty: not wanted. Adds to grad_x [T, D] or
+// replaces it; where it is replaced grad_x may be grad_y.
 void rms_norm_grad(std::span<float> grad_x, std::span<float> grad_weight, std::span<const float> grad_y,
-                   std::span<const float> x, std::span<const float> inv_rms, std::span<const float> weight);
+                   std::span<const float> x, std::span<const float> inv_rms, std::span<const float> weight,
+                   Update update = Update::add);
 
 }  // namespace ropd::kernels

@@ -4,7 +4,6 @@
 #include <cassert>
 #include <cmath>
 
-#include "kernels/attention.h"
 #include "kernels/rms_norm.h"
 #include "kernels/swiglu.h"
 #include "model/experts.h"
@@ -71,9 +70,20 @@ void normalize(Buffer& y, Buffer& inv_rms, std::span<const float> x, std::span<c
   kernels::rms_norm(y, inv_rms, x, weight, static_cast<float>(context.config.rms_norm_eps));
 }
 
-kernels::AttentionShape attention_shape(const ModelConfig& c) {
-  return {c.num_heads, c.num_kv_heads, c.head_dim,
-          static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)))};
+// A place for what each sequence gives to its prefix; empty when nothing is shared.
+std::vector<kernels::SharedKeysGrad> place_prefix_gradients(Buffer& memory,
+                                                            const AttendedSequences& sequences) {
+  size_t size = 0;
+  for (const PrefixLayer* prefix : sequences.before) size += prefix ? 2 * prefix->k.size() : 0;
+  memory.resize(size);
+  float* next = memory.data();
+  std::vector<kernels::SharedKeysGrad> places;
+  for (const PrefixLayer* prefix : sequences.before) {
+    const size_t each = prefix ? prefix->k.size() : 0;
+    places.push_back({next, next + each});
+    next += 2 * each;
+  }
+  return places;
 }
 
 }  // namespace
@@ -95,9 +105,22 @@ size_t trace_bytes_per_token(const ModelConfig& c) {
 size_t BlockScratch::bytes() const {
   size_t sum = 0;
   for (const Buffer* b : {&normed, &q, &k, &projected, &grad_wide, &grad_wide_2, &grad_q, &grad_k, &grad_v,
-                          &grad_normed, &inv_rms})
+                          &grad_prefix, &grad_normed, &inv_rms})
     sum += b->bytes();
   return sum;
+}
+
+kernels::AttentionShape attention_shape(const ModelConfig& c) {
+  return {c.num_heads, c.num_kv_heads, c.head_dim,
+          static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)))};
+}
+
+std::vector<kernels::SharedKeys> AttendedSequences::shared_keys() const {
+  std::vector<kernels::SharedKeys> shared;
+  for (const PrefixLayer* prefix : before)
+    shared.push_back(prefix ? kernels::SharedKeys{prefix->k.data(), prefix->v.data(), prefix->length}
+                            : kernels::SharedKeys());
+  return shared;
 }
 
 size_t scratch_bytes_per_token(const ModelConfig& c, bool with_gradient) {
@@ -113,9 +136,12 @@ void trace_block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, c
                  const BlockContext& context, const Attend& attend) {
   const ModelConfig& c = context.config;
   const size_t rows = rows_of(context);
-  trace.input.resize(x.size());
-  std::copy(x.begin(), x.end(), trace.input.data());
-
+  const auto keep = [&](Buffer& residual) {
+    if (!context.keeps_residuals) return;
+    residual.resize(x.size());
+    std::copy(x.begin(), x.end(), residual.data());
+  };
+  keep(trace.input);
   normalize(scratch.normed, trace.input_inv_rms, x, weights.input_norm, context);
   project({{trace.q, weights.q, weights.q_bias},
            {trace.k, weights.k, weights.k_bias},
@@ -130,8 +156,7 @@ void trace_block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, c
   weights.o.apply(scratch.projected, trace.attended, context.precision);
   kernels::add(x, scratch.projected);
 
-  trace.middle.resize(x.size());
-  std::copy(x.begin(), x.end(), trace.middle.data());
+  keep(trace.middle);
   normalize(scratch.normed, trace.middle_inv_rms, x, weights.post_attention_norm, context);
   if (!weights.experts.empty()) return;
   project({{trace.gate, weights.gate}, {trace.up, weights.up}}, scratch.normed, context);
@@ -153,7 +178,7 @@ void block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, const L
 
 void block_grad(std::span<float> grad_x, const LayerGradients& gradients, const BlockTrace& trace,
                 BlockScratch& scratch, const LayerWeights& weights, const BlockContext& context,
-                std::span<const int64_t> sequence_begins, kernels::Turn& turn) {
+                const AttendedSequences& sequences, kernels::Turn& turn) {
   using kernels::Update;
   const ModelConfig& c = context.config;
   const Precision precision = context.precision;
@@ -188,24 +213,32 @@ void block_grad(std::span<float> grad_x, const LayerGradients& gradients, const 
   project_grad(grad_attended, Update::replace, gradients.o, grad_x, trace.attended, weights.o, precision,
                turn);
   prepare_queries_and_keys(scratch, scratch.inv_rms, scratch.inv_rms, trace, weights, context);
-  for (auto [grad, size] :
-       {std::pair{&scratch.grad_q, trace.q.size()}, std::pair{&scratch.grad_k, trace.k.size()},
-        std::pair{&scratch.grad_v, trace.v.size()}}) {
-    grad->resize(size);
-    grad->fill(0);
-  }
+  scratch.grad_q.resize(trace.q.size());
+  scratch.grad_k.resize(trace.k.size());
+  scratch.grad_v.resize(trace.v.size());
+  const auto grad_shared = place_prefix_gradients(scratch.grad_prefix, sequences);
   kernels::attention_grad(scratch.grad_q, scratch.grad_k, scratch.grad_v, grad_attended, trace.attended,
-                          trace.log_sum_exp, scratch.q, scratch.k, trace.v, sequence_begins,
-                          attention_shape(c));
+                          trace.log_sum_exp, scratch.q, scratch.k, trace.v, sequences.begins,
+                          attention_shape(c), sequences.shared_keys(), grad_shared);
+  turn.take([&] {  // a prefix comes behind its sequences, so all of them have added to its sum
+    for (size_t s = 0; s < sequences.before.size(); ++s)
+      if (PrefixLayer* const prefix = sequences.before[s]) {
+        kernels::add(prefix->grad_k, {grad_shared[s].k, prefix->grad_k.size()});
+        kernels::add(prefix->grad_v, {grad_shared[s].v, prefix->grad_v.size()});
+      }
+    for (size_t s = 0; s < sequences.own.size(); ++s) {
+      const PrefixLayer& own = *sequences.own[s];
+      const size_t first = static_cast<size_t>(sequences.begins[s] * c.num_kv_heads * c.head_dim);
+      kernels::add(scratch.grad_k.span().subspan(first, own.grad_k.size()), own.grad_k);
+      kernels::add(scratch.grad_v.span().subspan(first, own.grad_v.size()), own.grad_v);
+    }
+  });
   const auto through_heads = [&](Buffer& grad, std::span<float> grad_norm, const Buffer& raw,
                                  const Buffer& inv_rms, std::span<const float> norm, int64_t heads) {
     kernels::rope_grad(grad, context.positions, context.rope, heads);
     if (norm.empty()) return;
-    Buffer& at_raw = scratch.grad_wide_2;
-    at_raw.resize(grad.size());
-    at_raw.fill(0);
-    turn.take([&] { kernels::rms_norm_grad(at_raw, grad_norm, grad.span(), raw, inv_rms, norm); });
-    std::copy_n(at_raw.data(), grad.size(), grad.data());
+    turn.take(
+        [&] { kernels::rms_norm_grad(grad, grad_norm, grad.span(), raw, inv_rms, norm, Update::replace); });
   };
   through_heads(scratch.grad_q, gradients.q_norm, trace.q, trace.q_inv_rms, weights.q_norm, c.num_heads);
   through_heads(scratch.grad_k, gradients.k_norm, trace.k, trace.k_inv_rms, weights.k_norm, c.num_kv_heads);

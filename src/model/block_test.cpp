@@ -33,7 +33,7 @@ TEST(Block, TraceAndScratchAreAsLargeAsAnnounced) {
   const std::vector<int64_t> begins = {0, 16};
   kernels::Turn alone;
   block_grad(grad, gradients.layer(0), trace, scratch, weights.layers[0],
-             {c, rope, positions, Precision::f32}, begins, alone);
+             {c, rope, positions, Precision::f32}, {.begins = begins, .before = {}, .own = {}}, alone);
   EXPECT_EQ(scratch.bytes(), 16 * scratch_bytes_per_token(c, true));
 }
 

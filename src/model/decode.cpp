@@ -64,7 +64,8 @@ void Decoder::run(Lane& lane, KvCache& cache, std::span<const DecodeRows> groups
   Buffer& x = workspace.x;
   x.resize(tokens.size() * width);
   kernels::embedding(x, tokens, weights_.embedding.stored);
-  const BlockContext context{c, workspace.rope_for(c, longest), positions, precision_};
+  const BlockContext context{c, workspace.rope_for(c, longest), positions, precision_,
+                             /*keeps_residuals=*/false};
   const kernels::AttentionShape shape{c.num_heads, c.num_kv_heads, c.head_dim,
                                       static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)))};
   for (size_t i = 0; i < weights_.layers.size(); ++i) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <deque>
 #include <string>
 #include <unordered_map>
 
@@ -14,20 +15,24 @@
 namespace ropd::model {
 namespace {
 
+// Over a batch that holds the prefixes of its sequences.
 Attend packed_attention(const PackedBatch& batch, const ModelConfig& c) {
-  const kernels::AttentionShape shape{c.num_heads, c.num_kv_heads, c.head_dim,
-                                      static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)))};
-  return [&batch, shape](std::span<float> out, std::span<float> log_sum_exp, std::span<const float> q,
-                         std::span<const float> k, std::span<const float> v) {
-    kernels::attention(out, log_sum_exp, q, k, v, batch.sequence_begins, shape);
+  return [&batch, shape = attention_shape(c)](std::span<float> out, std::span<float> log_sum_exp,
+                                              std::span<const float> q, std::span<const float> k,
+                                              std::span<const float> v) {
+    std::vector<kernels::SharedKeys> shared(batch.prefix_of.size());
+    for (size_t s = 0; s < shared.size(); ++s)
+      if (const int64_t prefix = batch.prefix_of[s]; prefix != PackedBatch::kNoPrefix) {
+        const int64_t at =
+            batch.sequence_begins[static_cast<size_t>(prefix)] * shape.num_kv_heads * shape.head_dim;
+        shared[s] = {k.data() + at, v.data() + at, batch.length(prefix)};
+      }
+    kernels::attention(out, log_sum_exp, q, k, v, batch.sequence_begins, shape, shared);
   };
 }
 
-int64_t longest(const PackedBatch& batch) {
-  int64_t length = 0;
-  for (size_t i = 1; i < batch.sequence_begins.size(); ++i)
-    length = std::max(length, batch.sequence_begins[i] - batch.sequence_begins[i - 1]);
-  return length;
+int64_t num_positions(const PackedBatch& batch) {
+  return batch.positions.empty() ? 0 : *std::max_element(batch.positions.begin(), batch.positions.end()) + 1;
 }
 
 }  // namespace
@@ -57,31 +62,62 @@ int64_t num_tasks(const ModelConfig& config, int64_t tokens) {
 
 void check_batch(const PackedBatch& batch, const ModelConfig& config) {
   for (int64_t s = 0; s < batch.num_sequences(); ++s) {
-    const int64_t begin = batch.sequence_begins[s], end = batch.sequence_begins[s + 1];
-    if (end - begin > config.max_position_embeddings)
-      fail("sequence ", s, ": ", end - begin,
-           " tokens, the model has max_position_embeddings = ", config.max_position_embeddings);
-    for (int64_t t = begin; t < end; ++t)
-      if (batch.tokens[t] < 0 || batch.tokens[t] >= config.vocab_size)
-        fail("sequence ", s, ", position ", t - begin, ": id ", batch.tokens[t],
+    const int64_t begin = batch.sequence_begins[static_cast<size_t>(s)],
+                  end = batch.sequence_begins[static_cast<size_t>(s) + 1];
+    for (int64_t t = begin; t < end; ++t) {
+      const auto at = static_cast<size_t>(t);
+      if (batch.positions[at] >= config.max_position_embeddings)
+        fail("sequence ", s, ": ", batch.positions[static_cast<size_t>(end) - 1] + 1,
+             " tokens, the model has max_position_embeddings = ", config.max_position_embeddings);
+      if (batch.tokens[at] < 0 || batch.tokens[at] >= config.vocab_size)
+        fail("sequence ", s, ", position ", batch.positions[at], ": id ", batch.tokens[at],
              " is outside the vocabulary of ", config.vocab_size, " (tokens of another model?)");
+    }
   }
 }
+
+namespace {
+
+// hidden [T, D] of sequences that go through the layers together.
+void forward_together(std::span<float> hidden, const Weights& weights, const PackedBatch& batch,
+                      Precision precision, Workspace& workspace,
+                      const std::function<Attend(size_t layer)>& attention_in) {
+  const ModelConfig& c = weights.config;
+  Buffer& x = workspace.x;
+  x.resize(batch.tokens.size() * static_cast<size_t>(c.hidden_size));
+  kernels::embedding(x, batch.tokens, weights.embedding.stored);
+  const BlockContext context{c, workspace.rope_for(c, num_positions(batch)), batch.positions, precision,
+                             /*keeps_residuals=*/false};
+  for (size_t i = 0; i < weights.layers.size(); ++i)
+    block(x, workspace.trace, workspace.scratch, weights.layers[i], context, attention_in(i));
+  workspace.trace.input_inv_rms.resize(batch.tokens.size());
+  kernels::rms_norm(hidden, workspace.trace.input_inv_rms, x, weights.final_norm,
+                    static_cast<float>(c.rms_norm_eps));
+}
+
+}  // namespace
 
 void forward(std::span<float> hidden, const Weights& weights, const PackedBatch& batch, Precision precision,
              Workspace& workspace) {
   const ModelConfig& c = weights.config;
   check_batch(batch, c);
-  Buffer& x = workspace.x;
-  x.resize(batch.tokens.size() * static_cast<size_t>(c.hidden_size));
-  kernels::embedding(x, batch.tokens, weights.embedding.stored);
-  const BlockContext context{c, workspace.rope_for(c, longest(batch)), batch.positions, precision};
-  const Attend attend = packed_attention(batch, c);
-  for (const LayerWeights& layer : weights.layers)
-    block(x, workspace.trace, workspace.scratch, layer, context, attend);
-  workspace.trace.input_inv_rms.resize(batch.tokens.size());
-  kernels::rms_norm(hidden, workspace.trace.input_inv_rms, x, weights.final_norm,
-                    static_cast<float>(c.rms_norm_eps));
+  if (!stays_in_cache(c)) {
+    const Attend attend = packed_attention(batch, c);
+    forward_together(hidden, weights, batch, precision, workspace, [&](size_t) { return attend; });
+    return;
+  }
+  const auto parts =
+      cut_into_parts(batch, (batch.num_tokens() + kTokensPerTask - 1) / kTokensPerTask, workspace.prefixes);
+  for (const bool wants_prefixes : {true, false})
+    for (const BatchPart& part : parts) {
+      if (part.is_prefixes() != wants_prefixes) continue;
+      const size_t width = static_cast<size_t>(c.hidden_size);
+      forward_together(
+          hidden.subspan(static_cast<size_t>(part.first_row) * width, part.batch.tokens.size() * width),
+          weights, part.batch, precision, workspace, [&](size_t layer) {
+            return part.is_prefixes() ? sharing_attention(part, layer, c) : part_attention(part, layer, c);
+          });
+    }
 }
 
 Gradients::Gradients(const Parameters& parameters) : values_(parameters.values().size()) {
@@ -121,33 +157,36 @@ TrainingPass::TrainingPass(const Weights& weights, Precision precision, size_t t
     : weights_(weights), precision_(precision), trace_budget_bytes_(trace_budget_bytes) {}
 
 BlockContext TrainingPass::context(Lane& lane, const PackedBatch& batch) const {
-  return {weights_.config, lane.workspace.rope_for(weights_.config, longest(batch)), batch.positions,
+  return {weights_.config, lane.workspace.rope_for(weights_.config, num_positions(batch)), batch.positions,
           precision_};
 }
 
 void TrainingPass::accumulate(Gradients& gradients, const PackedBatch& batch, std::span<const int64_t> rows,
                               const HeadStep& head) {
   check_batch(batch, weights_.config);
-  const std::vector<int64_t> cuts = cut_evenly(batch, num_tasks(weights_.config, batch.num_tokens()));
-  const size_t parts = cuts.size() - 1, lanes = kernels::num_lanes(parts);
+  const auto parts = cut_into_parts(batch, num_tasks(weights_.config, batch.num_tokens()), prefixes_);
+  std::vector<Lane*> own_lanes;  // of parts of prefixes, between their forward and their gradient
+  for (size_t used = 0; const BatchPart& part : parts) {
+    if (part.is_prefixes() && used == prefix_lanes_.size()) prefix_lanes_.push_back(std::make_unique<Lane>());
+    own_lanes.push_back(part.is_prefixes() ? prefix_lanes_[used++].get() : nullptr);
+  }
+  const size_t lanes = kernels::num_lanes(parts.size());
   while (lanes_.size() < lanes) lanes_.push_back(std::make_unique<Lane>());
 
   // They change between calls; packed once, every part has them ready.
-  const Weights weights = parts > 1 ? pack_weights(weights_, precision_, /*with_gradient=*/true) : weights_;
+  const Weights weights =
+      parts.size() > 1 ? pack_weights(weights_, precision_, /*with_gradient=*/true) : weights_;
+  kernels::parallel_tasks(parts.size(), [&](size_t i, size_t) {
+    if (own_lanes[i]) forward(*own_lanes[i], weights, parts[i], trace_budget_bytes_);
+  });
+
   const size_t width = static_cast<size_t>(weights.config.hidden_size);
   grad_x_.resize(batch.tokens.size() * width);
-  std::vector<std::atomic<int>> turns(parts);
-  kernels::parallel_tasks(parts, [&](size_t part, size_t lane_index) {
-    kernels::Turn turn(part > 0 ? &turns[part - 1] : nullptr, &turns[part]);
-    Lane& lane = *lanes_[lane_index];
-    const PackedBatch sequences = batch.part(cuts[part], cuts[part + 1]);
-    const int64_t begin = batch.sequence_begins[static_cast<size_t>(cuts[part])];
-    forward(lane, weights, sequences, trace_budget_bytes_ / lanes);
-    if (!stays_in_cache(weights.config)) lane.workspace.scratch = {};  // its memory is the head's now
-
-    const auto first = std::lower_bound(rows.begin(), rows.end(), begin),
-               last = std::lower_bound(first, rows.end(), begin + sequences.num_tokens());
-    const auto row_of = [&](auto row) { return static_cast<size_t>(*row - begin) * width; };
+  std::vector<std::atomic<int>> turns(parts.size());
+  const auto finish = [&](Lane& lane, const BatchPart& part, kernels::Turn& turn) {
+    const auto first = std::lower_bound(rows.begin(), rows.end(), part.first_row),
+               last = std::lower_bound(first, rows.end(), part.first_row + part.batch.num_tokens());
+    const auto row_of = [&](auto row) { return static_cast<size_t>(*row - part.first_row) * width; };
     lane.states.resize(static_cast<size_t>(last - first) * width);
     lane.grad_states.resize(lane.states.size());
     lane.grad_states.fill(0);
@@ -155,24 +194,41 @@ void TrainingPass::accumulate(Gradients& gradients, const PackedBatch& batch, st
     for (auto row = first; row != last; ++row, state += width)
       std::copy_n(lane.hidden.data() + row_of(row), width, state);
     turn.take([&] {
-      head(lane.grad_states, gradients.head(), lane.states, static_cast<size_t>(first - rows.begin()));
+      if (first != last)
+        head(lane.grad_states, gradients.head(), lane.states, static_cast<size_t>(first - rows.begin()));
     });
     Buffer& grad_hidden = lane.hidden;
     grad_hidden.fill(0);
     const float* grad_state = lane.grad_states.data();
     for (auto row = first; row != last; ++row, grad_state += width)
       std::copy_n(grad_state, width, grad_hidden.data() + row_of(row));
-
-    backward(lane, grad_x_.span().subspan(static_cast<size_t>(begin) * width, grad_hidden.size()), gradients,
-             weights, sequences, turn);
+    backward(lane, grad_x_.span().subspan(static_cast<size_t>(part.first_row) * width, grad_hidden.size()),
+             gradients, weights, part, turn);
+  };
+  // A prefix has no forward left, so its turns would be waited for: it is finished by the thread that has
+  // meanwhile done the forward of what comes next.
+  std::vector<size_t> begins = {0};
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (!own_lanes[i] || i + 1 == parts.size()) begins.push_back(i + 1);
+  kernels::parallel_tasks(begins.size() - 1, [&](size_t task, size_t lane_index) {
+    Lane& lane = *lanes_[lane_index];
+    const size_t last = begins[task + 1] - 1;
+    std::deque<kernels::Turn> own_turns;  // taken here, they are passed on even if something fails
+    for (size_t i = begins[task]; i <= last; ++i)
+      own_turns.emplace_back(i > 0 ? &turns[i - 1] : nullptr, &turns[i]);
+    if (!own_lanes[last]) forward(lane, weights, parts[last], trace_budget_bytes_ / lanes);
+    if (!stays_in_cache(weights.config)) lane.workspace.scratch = {};  // its memory is the head's now
+    for (size_t i = begins[task]; i <= last; ++i)
+      finish(own_lanes[i] ? *own_lanes[i] : lane, parts[i], own_turns[i - begins[task]]);
   });
   // Behind every part's head, whose weights these may be.
   kernels::embedding_grad(gradients.embedding(), grad_x_, batch.tokens);
 }
 
-void TrainingPass::forward(Lane& lane, const Weights& weights, const PackedBatch& batch,
+void TrainingPass::forward(Lane& lane, const Weights& weights, const BatchPart& part,
                            size_t trace_budget_bytes) const {
   const ModelConfig& c = weights.config;
+  const PackedBatch& batch = part.batch;
   const size_t layers = weights.layers.size();
   const size_t trace_bytes = trace_bytes_per_token(c) * batch.tokens.size();
   const size_t kept = std::min(layers, trace_budget_bytes / std::max<size_t>(trace_bytes, 1));
@@ -183,7 +239,6 @@ void TrainingPass::forward(Lane& lane, const Weights& weights, const PackedBatch
   x.resize(batch.tokens.size() * static_cast<size_t>(c.hidden_size));
   kernels::embedding(x, batch.tokens, weights.embedding.stored);
   const BlockContext context = this->context(lane, batch);
-  const Attend attend = packed_attention(batch, c);
   for (size_t i = 0; i < layers; ++i) {
     if (i >= kept && i + 1 < layers) {
       Buffer& input = lane.inputs[i - kept];
@@ -191,7 +246,7 @@ void TrainingPass::forward(Lane& lane, const Weights& weights, const PackedBatch
       std::copy_n(x.data(), x.size(), input.data());
     }
     block(x, i < kept ? lane.traces[i] : lane.workspace.trace, lane.workspace.scratch, weights.layers[i],
-          context, attend);
+          context, part.is_prefixes() ? sharing_attention(part, i, c) : part_attention(part, i, c));
   }
   lane.hidden.resize(x.size());
   lane.inv_rms.resize(batch.tokens.size());
@@ -199,11 +254,10 @@ void TrainingPass::forward(Lane& lane, const Weights& weights, const PackedBatch
 }
 
 void TrainingPass::backward(Lane& lane, std::span<float> grad_x, Gradients& gradients, const Weights& weights,
-                            const PackedBatch& batch, kernels::Turn& turn) const {
+                            const BatchPart& part, kernels::Turn& turn) const {
   const size_t layers = weights.layers.size(), kept = lane.traces.size();
   Workspace& workspace = lane.workspace;
-  const BlockContext context = this->context(lane, batch);
-  const Attend attend = packed_attention(batch, weights.config);
+  const BlockContext context = this->context(lane, part.batch);
   // workspace.x still holds the last layer's output; recomputing layers reuses it, so move it out first.
   std::swap(lane.last, workspace.x);
   std::fill(grad_x.begin(), grad_x.end(), 0.0f);
@@ -217,22 +271,27 @@ void TrainingPass::backward(Lane& lane, std::span<float> grad_x, Gradients& grad
       Buffer& x = workspace.x;
       x.resize(lane.inputs[i - kept].size());
       std::copy_n(lane.inputs[i - kept].data(), x.size(), x.data());
-      trace_block(x, workspace.trace, workspace.scratch, weights.layers[i], context, attend);
+      trace_block(x, workspace.trace, workspace.scratch, weights.layers[i], context,
+                  part_attention(part, i, weights.config));
     }
     block_grad(grad_x, gradients.layer(static_cast<int64_t>(i)), *trace, workspace.scratch, weights.layers[i],
-               context, batch.sequence_begins, turn);
+               context, part.sequences_in(i), turn);
   }
 }
 
 size_t TrainingPass::bytes() const {
   size_t sum = grad_x_.bytes();
-  for (const auto& lane : lanes_) {
-    sum += lane->workspace.trace.bytes();
-    for (const Buffer* buffer : {&lane->last, &lane->hidden, &lane->states, &lane->grad_states})
-      sum += buffer->bytes();
-    for (const BlockTrace& trace : lane->traces) sum += trace.bytes();
-    for (const Buffer& input : lane->inputs) sum += input.bytes();
-  }
+  for (const auto* lanes : {&lanes_, &prefix_lanes_})
+    for (const auto& lane : *lanes) {
+      sum += lane->workspace.trace.bytes();
+      for (const Buffer* buffer : {&lane->last, &lane->hidden, &lane->states, &lane->grad_states})
+        sum += buffer->bytes();
+      for (const BlockTrace& trace : lane->traces) sum += trace.bytes();
+      for (const Buffer& input : lane->inputs) sum += input.bytes();
+    }
+  for (const SharedPrefix& prefix : prefixes_)
+    for (const PrefixLayer& layer : prefix.layers)
+      for (const Buffer* buffer : {&layer.k, &layer.v, &layer.grad_k, &layer.grad_v}) sum += buffer->bytes();
   return sum;
 }
 

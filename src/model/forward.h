@@ -7,6 +7,7 @@
 
 #include "kernels/parallel.h"
 #include "model/batch.h"
+#include "model/batch_part.h"
 #include "model/block.h"
 #include "model/weights.h"
 
@@ -19,6 +20,7 @@ struct Workspace {
   BlockScratch scratch;
   kernels::RopeTable rope;
   Buffer x;  // [T, D]
+  std::vector<SharedPrefix> prefixes;
   // A table for positions below `num_positions` at least.
   const kernels::RopeTable& rope_for(const ModelConfig& config, int64_t num_positions);
   std::vector<std::unique_ptr<Workspace>> lanes;
@@ -66,7 +68,8 @@ using HeadStep = std::function<void(std::span<float> grad_states, std::span<floa
 
 // Forward, loss and backward over one microbatch. Layers whose trace fits into the memory budget keep it; the
 // others keep only their input and are recomputed, with the same bits. With a model that is small enough
-// threads work on sequences of their own; gradients are added in order, so that shows nowhere.
+// threads work on sequences of their own; gradients are added in order, so that shows nowhere. Prefixes that
+// sequences share are computed first and get their gradients last.
 class TrainingPass {
  public:
   TrainingPass(const Weights& weights, Precision precision, size_t trace_budget_bytes);
@@ -78,7 +81,7 @@ class TrainingPass {
   size_t bytes() const;
 
  private:
-  struct Lane {  // one thread's memory
+  struct Lane {  // the memory of a thread, or of a prefix
     Workspace workspace;
     std::vector<BlockTrace> traces;  // [layers kept]; layer i < size keeps its whole trace
     std::vector<Buffer> inputs;      // [layers - layers kept]
@@ -89,12 +92,14 @@ class TrainingPass {
   const Precision precision_;
   const size_t trace_budget_bytes_;
   std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<SharedPrefix> prefixes_;
+  std::vector<std::unique_ptr<Lane>> prefix_lanes_;
   Buffer grad_x_;  // [T, D], of the whole batch
 
   BlockContext context(Lane& lane, const PackedBatch& batch) const;
-  void forward(Lane& lane, const Weights& weights, const PackedBatch& batch, size_t trace_budget_bytes) const;
+  void forward(Lane& lane, const Weights& weights, const BatchPart& part, size_t trace_budget_bytes) const;
   void backward(Lane& lane, std::span<float> grad_x, Gradients& gradients, const Weights& weights,
-                const PackedBatch& batch, kernels::Turn& turn) const;
+                const BatchPart& part, kernels::Turn& turn) const;
 };
 
 }  // namespace ropd::model

@@ -275,6 +275,116 @@ TEST_P(EveryTrainableArchitecture, EveryInstructionSetComputesTheSame) {
   EXPECT_GE(tried, 2);
 }
 
+// Responses to five prompts, taking turns; one prompt has a single response.
+struct Responses {
+  std::vector<std::vector<Token>> prompts, texts;
+  std::vector<PromptedResponse> all;
+  Responses() {
+    for (size_t i = 0; i < 33; ++i) {
+      const size_t query = i == 32 ? 4 : i % 4;
+      prompts.emplace_back();
+      for (size_t t = 0; t < 3 + query * 37; ++t)
+        prompts.back().push_back(static_cast<Token>((query * 5 + t * 3) % 37));
+      texts.emplace_back();
+      for (size_t t = 0; t < 1 + i * 13 % 40; ++t)
+        texts.back().push_back(static_cast<Token>((i * 31 + t * 5) % 37));
+    }
+    for (size_t i = 0; i < prompts.size(); ++i) all.push_back({prompts[i], texts[i]});
+  }
+};
+
+// The states that predict the responses, one response behind the other.
+std::vector<float> predicting_states(const Weights& weights, const Responses& responses, Prompts prompts,
+                                     Precision precision) {
+  const auto [batch, first_rows] = pack_responses(responses.all, prompts);
+  const auto hidden = copy(hidden_of(weights, batch, precision));
+  const auto width = static_cast<size_t>(weights.config.hidden_size);
+  std::vector<float> states;
+  for (size_t i = 0; i < responses.all.size(); ++i) {
+    const auto first = hidden.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(first_rows[i]) * width);
+    states.insert(states.end(), first, first + static_cast<ptrdiff_t>(responses.texts[i].size() * width));
+  }
+  return states;
+}
+
+TEST_P(EveryArchitecture, SharedPromptsGiveTheStatesOfPromptsOfTheirOwn) {
+  const auto parameters = random_parameters(tiny_config(GetParam().first, GetParam().second), 12);
+  const Responses responses;
+  for (const auto precision : {Precision::f32, Precision::bf16})
+    EXPECT_EQ(predicting_states(parameters.weights(), responses, Prompts::shared, precision),
+              predicting_states(parameters.weights(), responses, Prompts::each_its_own, precision));
+}
+
+TEST(Forward, SharedPromptsGiveTheStatesOfPromptsOfTheirOwnInALargeModel) {
+  ModelConfig config = tiny_config(Architecture::qwen3);
+  config.intermediate_size = 40000;
+  const auto parameters = random_parameters(config, 13);
+  ASSERT_FALSE(stays_in_cache(config));
+  const Responses responses;
+  EXPECT_EQ(predicting_states(parameters.weights(), responses, Prompts::shared, Precision::f32),
+            predicting_states(parameters.weights(), responses, Prompts::each_its_own, Precision::f32));
+}
+
+std::vector<float> gradient_of_responses(const Parameters& parameters, const Responses& responses,
+                                         Prompts prompts, size_t budget, int threads, Precision precision) {
+  const Weights weights = parameters.weights();
+  Gradients gradients(parameters);
+  TrainingPass pass(weights, precision, budget);
+  const auto [batch, first_rows] = pack_responses(responses.all, prompts);
+  std::vector<std::pair<int64_t, Token>> targets;
+  for (size_t i = 0; i < responses.all.size(); ++i)
+    for (size_t t = 0; t < responses.texts[i].size(); ++t)
+      targets.emplace_back(first_rows[i] + static_cast<int64_t>(t), responses.texts[i][t]);
+  std::sort(targets.begin(), targets.end());
+  std::vector<int64_t> rows;
+  for (const auto& [row, target] : targets) rows.push_back(row);
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(threads);
+  for (int repeat = 0; repeat < 2; ++repeat)  // nothing may be left of the first
+    pass.accumulate(gradients, batch, rows,
+                    [&](std::span<float> grad_states, std::span<float> grad_head,
+                        std::span<const float> states, size_t first) {
+                      kernels::vocab_head_grad(grad_states, grad_head, states, weights.head.stored, precision,
+                                               1 << 20, [&](int64_t row, std::span<float> logits) {
+                                                 const auto& [at, target] =
+                                                     targets[first + static_cast<size_t>(row)];
+                                                 kernels::cross_entropy_gradient(logits, target, 0.01f);
+                                               });
+                    });
+  omp_set_num_threads(before);
+  return copy(gradients.values());
+}
+
+TEST_P(EveryTrainableArchitecture, SharedPromptsGiveTheGradientOfPromptsOfTheirOwn) {
+  const auto parameters = random_parameters(tiny_config(GetParam().first, GetParam().second), 14);
+  const Responses responses;
+  const auto own =
+      gradient_of_responses(parameters, responses, Prompts::each_its_own, kPlenty, 2, Precision::f32);
+  const auto shared =
+      gradient_of_responses(parameters, responses, Prompts::shared, kPlenty, 2, Precision::f32);
+  for (const auto& slot : parameters.slots()) {
+    double difference = 0, norm = 0;
+    for (auto i = static_cast<size_t>(slot.offset); i < static_cast<size_t>(slot.offset + slot.size); ++i) {
+      difference += (own[i] - shared[i]) * (own[i] - shared[i]);
+      norm += own[i] * own[i];
+    }
+    EXPECT_LT(std::sqrt(difference), 5e-6 * std::sqrt(norm)) << slot.name;
+  }
+}
+
+TEST_P(EveryTrainableArchitecture, SharedPromptsGiveTheSameBitsWithAnyThreadsAndRecomputedLayers) {
+  const auto parameters = random_parameters(tiny_config(GetParam().first, GetParam().second), 15);
+  const Responses responses;
+  for (const auto precision : {Precision::f32, Precision::bf16}) {
+    const auto with = [&](int threads, size_t budget) {
+      return gradient_of_responses(parameters, responses, Prompts::shared, budget, threads, precision);
+    };
+    const auto one = with(1, kPlenty);
+    for (const int threads : {2, 3, 7}) EXPECT_EQ(one, with(threads, kPlenty)) << threads;
+    EXPECT_EQ(one, with(2, 0));
+  }
+}
+
 TEST(TrainingPass, AFailureInOnePartReachesTheCallerAndNobodyWaitsForEver) {
   const auto parameters = random_parameters(tiny_config(Architecture::qwen3), 9);
   const Weights weights = parameters.weights();

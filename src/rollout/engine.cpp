@@ -36,8 +36,10 @@ void check_request(const Request& request, const ModelConfig& model) {
 }  // namespace
 
 int64_t batch_in_cache(double tokens_each, double token_bytes) {
-  constexpr double kCacheBytes = 16 << 20, kFewest = 64, kMost = 512;
-  return static_cast<int64_t>(std::clamp(kCacheBytes / (tokens_each * token_bytes), kFewest, kMost));
+  constexpr double kCacheBytes = 16 << 20, kFewest = 72, kMost = 504;
+  constexpr int64_t kWholeTiles = 12;  // rows; two threads have no tile that is not full
+  const double batch = std::clamp(kCacheBytes / (tokens_each * token_bytes), kFewest, kMost);
+  return static_cast<int64_t>(batch) / kWholeTiles * kWholeTiles;
 }
 
 Engine::Engine(const model::Weights& weights, model::Precision precision, EngineConfig config,

@@ -79,16 +79,18 @@ struct SftTrainer::Parts {
 
   // Adds the gradient of sum_t weight_t / total_weight * loss_t over some examples; returns that sum.
   double accumulate(std::span<const SftExample> examples, double total_weight) {
-    model::PackedBatch batch;
+    std::vector<model::PromptedResponse> responses;
+    for (const SftExample& example : examples)
+      responses.push_back({example.prompt_ids, example.response_ids});
+    const auto [batch, first_rows] = model::pack_responses(responses, model::Prompts::each_its_own);
     std::vector<int64_t> rows;
     std::vector<int32_t> targets;
     std::vector<float> row_weights;
-    for (const SftExample& example : examples) {
-      const int64_t begin = batch.num_tokens() + static_cast<int64_t>(example.prompt_ids.size()) - 1;
-      batch.append(example.prompt_ids, example.response_ids);
+    for (size_t i = 0; i < examples.size(); ++i) {
+      const SftExample& example = examples[i];
       for (size_t t = 0; t < example.response_ids.size(); ++t)
         if (example.loss_weights[t] != 0) {
-          rows.push_back(begin + static_cast<int64_t>(t));
+          rows.push_back(first_rows[i] + static_cast<int64_t>(t));
           targets.push_back(example.response_ids[t]);
           row_weights.push_back(static_cast<float>(example.loss_weights[t] / total_weight));
         }
