@@ -38,13 +38,12 @@ struct FetchAhead {
   const char* from;
   int32_t step;
   bool is_large;  // more than L1 holds beside what is in use: into L2
-  // A tile of few rows is done with its panels sooner, so it has more to fetch each time; its panels side by
-  // side are more than L1 holds, too.
+  // A tile of one or two rows does nothing but read, several panels side by side. The processor sees these
+  // streams by itself and is faster alone: one sequence decodes 1.2 to 1.3 times as fast.
   template <int kTileRows>
   void fetch() {
-    if constexpr (kTileRows <= 3) {
-      for (int32_t i = 0; i < std::max(step, 1); i += 64) __builtin_prefetch(from + i, 0, 2);
-    } else if (is_large) {
+    if constexpr (kTileRows <= 2) return;
+    if (is_large) {
       __builtin_prefetch(from, 0, 2);
       __builtin_prefetch(from + step / 2, 0, 2);
     } else {
@@ -254,7 +253,7 @@ void product_part(const Product& p, const RowBlocks<Kernel>& a, const Panels<Ker
   const int64_t row0 = a.first_row(block), row1 = a.first_row(block + 1), rows = row1 - row0;
   const int64_t tiles = (rows + Kernel::kRows - 1) / Kernel::kRows;
   // Few rows: the chains of one panel cannot hide the latency of an fma, so several panels go side by side.
-  const int64_t side_by_side = rows == 1 ? 4 : rows <= 3 ? 2 : 1;
+  const int64_t side_by_side = rows == 1 ? 4 : rows <= 2 ? 2 : 1;
 
   for (int64_t depth0 = piece.depth_begin; depth0 < piece.depth_end; depth0 += kDepthBlock) {
     const int64_t depth = unit_depth<Kernel>(std::min(kDepthBlock, piece.depth_end - depth0));

@@ -274,20 +274,19 @@ struct PortableKernel {
   using Tiles = void (*)(int64_t, const float*, int64_t, const BElement*, int64_t, int64_t, float*, int64_t,
                          bool, FetchAhead);
 
-  // Up to three rows go with two panels and one row with four; more rows would not leave registers for it.
+  // Two rows go with two panels and one row with four.
   template <bool kInPlace, class BElement, int... kRow>
   static void tiles_of_rows(std::integer_sequence<int, kRow...>, int64_t tiles, int64_t rows, int64_t panels,
                             const float* a, int64_t a_stride, const BElement* b, int64_t b_panel_stride,
                             int64_t depth, float* c, int64_t c_stride, bool add, FetchAhead ahead) {
     static constexpr Tiles<BElement> one[] = {fixed_tiles<kRow + 1, 1, kInPlace, BElement>...};
     static constexpr Tiles<BElement> two[] = {fixed_tiles<1, 2, kInPlace, BElement>,
-                                              fixed_tiles<2, 2, kInPlace, BElement>,
-                                              fixed_tiles<3, 2, kInPlace, BElement>};
+                                              fixed_tiles<2, 2, kInPlace, BElement>};
     if (rows == 1 && panels == 4)
       return fixed_tiles<1, 4, kInPlace>(tiles, a, a_stride, b, b_panel_stride, depth, c, c_stride, add,
                                          ahead);
     int64_t i = 0;
-    if (rows <= 3)
+    if (rows <= 2)
       for (; i + 2 <= panels; i += 2)
         two[rows - 1](tiles, a, a_stride, b + i * b_panel_stride, b_panel_stride, depth, c + i * kPanel,
                       c_stride, add, ahead);
