@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <deque>
 #include <string>
 #include <unordered_map>
 
@@ -170,7 +169,8 @@ void TrainingPass::accumulate(Gradients& gradients, const PackedBatch& batch, st
     if (part.is_prefixes() && used == prefix_lanes_.size()) prefix_lanes_.push_back(std::make_unique<Lane>());
     own_lanes.push_back(part.is_prefixes() ? prefix_lanes_[used++].get() : nullptr);
   }
-  const size_t lanes = kernels::num_lanes(parts.size());
+  // One more than threads: a part may wait for its turn while the next one is computed.
+  const size_t threads = kernels::num_lanes(parts.size()), lanes = threads > 1 ? threads + 1 : 1;
   while (lanes_.size() < lanes) lanes_.push_back(std::make_unique<Lane>());
 
   // They change between calls; packed once, every part has them ready.
@@ -182,8 +182,17 @@ void TrainingPass::accumulate(Gradients& gradients, const PackedBatch& batch, st
 
   const size_t width = static_cast<size_t>(weights.config.hidden_size);
   grad_x_.resize(batch.tokens.size() * width);
-  std::vector<std::atomic<int>> turns(parts.size());
-  const auto finish = [&](Lane& lane, const BatchPart& part, kernels::Turn& turn) {
+  std::vector<std::atomic<int>> turns(parts.size()), layers_done(parts.size());
+  const auto prepare = [&](size_t i, size_t lane_index) {
+    if (own_lanes[i]) return;
+    Lane& lane = *lanes_[lane_index];
+    forward(lane, weights, parts[i], trace_budget_bytes_ / lanes);
+    if (!stays_in_cache(weights.config)) lane.workspace.scratch = {};  // its memory is the head's now
+  };
+  const auto finish = [&](size_t i, size_t lane_index) {
+    kernels::Turn turn(i > 0 ? &turns[i - 1] : nullptr, &turns[i]);
+    Lane& lane = own_lanes[i] ? *own_lanes[i] : *lanes_[lane_index];
+    const BatchPart& part = parts[i];
     const auto first = std::lower_bound(rows.begin(), rows.end(), part.first_row),
                last = std::lower_bound(first, rows.end(), part.first_row + part.batch.num_tokens());
     const auto row_of = [&](auto row) { return static_cast<size_t>(*row - part.first_row) * width; };
@@ -203,24 +212,14 @@ void TrainingPass::accumulate(Gradients& gradients, const PackedBatch& batch, st
     for (auto row = first; row != last; ++row, grad_state += width)
       std::copy_n(grad_state, width, grad_hidden.data() + row_of(row));
     backward(lane, grad_x_.span().subspan(static_cast<size_t>(part.first_row) * width, grad_hidden.size()),
-             gradients, weights, part, turn);
+             gradients, weights, part, turn, layers_done[i]);
   };
-  // A prefix has no forward left, so its turns would be waited for: it is finished by the thread that has
-  // meanwhile done the forward of what comes next.
-  std::vector<size_t> begins = {0};
-  for (size_t i = 0; i < parts.size(); ++i)
-    if (!own_lanes[i] || i + 1 == parts.size()) begins.push_back(i + 1);
-  kernels::parallel_tasks(begins.size() - 1, [&](size_t task, size_t lane_index) {
-    Lane& lane = *lanes_[lane_index];
-    const size_t last = begins[task + 1] - 1;
-    std::deque<kernels::Turn> own_turns;  // taken here, they are passed on even if something fails
-    for (size_t i = begins[task]; i <= last; ++i)
-      own_turns.emplace_back(i > 0 ? &turns[i - 1] : nullptr, &turns[i]);
-    if (!own_lanes[last]) forward(lane, weights, parts[last], trace_budget_bytes_ / lanes);
-    if (!stays_in_cache(weights.config)) lane.workspace.scratch = {};  // its memory is the head's now
-    for (size_t i = begins[task]; i <= last; ++i)
-      finish(own_lanes[i] ? *own_lanes[i] : lane, parts[i], own_turns[i - begins[task]]);
-  });
+  // Right behind the part before it a part would wait for every addition.
+  const auto is_early = [&](size_t i) {
+    return i > 0 &&
+           2 * layers_done[i - 1].load(std::memory_order_relaxed) < static_cast<int>(weights.layers.size());
+  };
+  kernels::parallel_in_two_steps(parts.size(), lanes, prepare, is_early, finish);
   // Behind every part's head, whose weights these may be.
   kernels::embedding_grad(gradients.embedding(), grad_x_, batch.tokens);
 }
@@ -254,7 +253,7 @@ void TrainingPass::forward(Lane& lane, const Weights& weights, const BatchPart& 
 }
 
 void TrainingPass::backward(Lane& lane, std::span<float> grad_x, Gradients& gradients, const Weights& weights,
-                            const BatchPart& part, kernels::Turn& turn) const {
+                            const BatchPart& part, kernels::Turn& turn, std::atomic<int>& layers_done) const {
   const size_t layers = weights.layers.size(), kept = lane.traces.size();
   Workspace& workspace = lane.workspace;
   const BlockContext context = this->context(lane, part.batch);
@@ -276,6 +275,7 @@ void TrainingPass::backward(Lane& lane, std::span<float> grad_x, Gradients& grad
     }
     block_grad(grad_x, gradients.layer(static_cast<int64_t>(i)), *trace, workspace.scratch, weights.layers[i],
                context, part.sequences_in(i), turn);
+    layers_done.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
