@@ -77,5 +77,50 @@ TEST_F(InTurn, ATaskThatFailsKeepsNobodyWaiting) {
   EXPECT_EQ(added, 39);
 }
 
+TEST(ParallelInTwoSteps, PreparesAndFinishesEveryTaskOnceFinishingInOrder) {
+  for (const int threads : {1, 2, 5}) {
+    const int before = omp_get_max_threads();
+    omp_set_num_threads(threads);
+    constexpr size_t kTasks = 200;
+    const size_t slots = static_cast<size_t>(threads) + 1;
+    std::vector<std::atomic<int>> prepared(kTasks), finished(kTasks);
+    std::vector<std::atomic<int>> users(slots);  // of each slot, between the two steps
+    std::atomic<size_t> next = 0;
+    std::atomic<bool> is_in_order = true, is_alone = true;
+    parallel_in_two_steps(
+        kTasks, slots,
+        [&](size_t task, size_t slot) {
+          if (++users[slot] != 1) is_alone = false;
+          ++prepared[task];
+        },
+        [&](size_t task) { return task % 3 == 0; },
+        [&](size_t task, size_t slot) {
+          if (prepared[task] != 1 || task > next + static_cast<size_t>(threads)) is_in_order = false;
+          ++finished[task];
+          --users[slot];
+          ++next;
+        });
+    omp_set_num_threads(before);
+    for (size_t task = 0; task < kTasks; ++task) EXPECT_EQ(finished[task], 1) << task;
+    EXPECT_TRUE(is_in_order);
+    EXPECT_TRUE(is_alone);
+  }
+}
+
+TEST(ParallelInTwoSteps, AFailureInEitherStepEndsIt) {
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(3);
+  for (const bool in_finish : {false, true}) {
+    const auto fails_at = [](bool fails, size_t task) {
+      if (fails && task == 20) throw std::runtime_error("task 20");
+    };
+    EXPECT_THROW(parallel_in_two_steps(
+                     100, 4, [&](size_t task, size_t) { fails_at(!in_finish, task); },
+                     [](size_t) { return true; }, [&](size_t task, size_t) { fails_at(in_finish, task); }),
+                 std::runtime_error);
+  }
+  omp_set_num_threads(before);
+}
+
 }  // namespace
 }  // namespace ropd::kernels
