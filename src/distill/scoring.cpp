@@ -186,6 +186,18 @@ void SamplingScores::add(size_t request, Token token, std::span<const float> log
   scores.student_entropy.push_back(statistics.entropy);
 }
 
+bool agree_with_pass(std::span<const Scores> sampled, const model::Weights& student,
+                     std::span<const Rollout> rollouts, const ScoringConfig& config,
+                     model::Workspace& workspace) {
+  constexpr size_t kOneOf = 64;
+  const size_t count = (rollouts.size() + kOneOf - 1) / kOneOf;
+  const auto checks = score_student(student, rollouts.first(count), config, workspace);
+  return std::ranges::equal(checks, sampled.first(count), [](const Scores& a, const Scores& b) {
+    return a.candidates == b.candidates && a.student_logprobs == b.student_logprobs &&
+           a.sampled_logprobs == b.sampled_logprobs && a.student_entropy == b.student_entropy;
+  });
+}
+
 void score_teacher(std::span<Scores> scores, const model::Weights& teacher, std::span<const Rollout> rollouts,
                    const ScoringConfig& config, model::Workspace& workspace,
                    const TeacherTranslation* translation, const ScoringProgress& progress) {

@@ -46,6 +46,12 @@ class SamplingScores {
   std::vector<Scores> scores_;
 };
 
+// Whether scores taken while sampling are those of score_student(). One of 64 responses is scored again for
+// it, because nothing else would notice if they were not.
+bool agree_with_pass(std::span<const Scores> sampled, const model::Weights& student,
+                     std::span<const Rollout> rollouts, const ScoringConfig& config,
+                     model::Workspace& workspace);
+
 // How a teacher with another tokenizer reads a rollout: its own prompt, the response text in its own tokens,
 // and for each student position the teacher position that predicts at the same byte (-1: none).
 struct TeacherReading {

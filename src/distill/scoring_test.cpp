@@ -72,6 +72,28 @@ TEST(ScoreStudent, DoesNotDependOnTheBatch) {
   }
 }
 
+TEST(AgreeWithPass, SeesTheSmallestDifferenceInWhatItScoresAgain) {
+  const auto parameters = random_parameters(tiny_config(Architecture::qwen3), 6);
+  std::vector<Rollout> rollouts;
+  while (rollouts.size() < 70)
+    for (const Rollout& rollout : some_rollouts()) rollouts.push_back(rollout);
+  model::Workspace workspace;
+  const ScoringConfig config{.top_k = 5};
+  const auto scores = score_student(parameters.weights(), rollouts, config, workspace);
+  const auto agrees = [&](auto&& change) {
+    auto changed = scores;
+    change(changed);
+    return agree_with_pass(changed, parameters.weights(), rollouts, config, workspace);
+  };
+  EXPECT_TRUE(agrees([](auto&) {}));
+  const auto next = [](float& x) { x = std::nextafter(x, 1.0f); };
+  EXPECT_FALSE(agrees([&](auto& all) { next(all[0].student_logprobs[3]); }));
+  EXPECT_FALSE(agrees([&](auto& all) { next(all[0].sampled_logprobs[0]); }));
+  EXPECT_FALSE(agrees([&](auto& all) { next(all[1].student_entropy.back()); }));
+  EXPECT_FALSE(agrees([](auto& all) { std::swap(all[0].candidates[0], all[0].candidates[1]); }));
+  EXPECT_TRUE(agrees([&](auto& all) { next(all[2].student_logprobs[3]); }));  // two of 72 are scored again
+}
+
 TEST(ScoreTeacher, OfTheStudentItselfRepeatsItsLogprobsBitForBit) {
   const auto parameters = random_parameters(tiny_config(Architecture::qwen3), 3);
   const auto rollouts = some_rollouts();

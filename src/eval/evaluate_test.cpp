@@ -127,6 +127,22 @@ TEST_F(Evaluate, ResponsesWithoutOriginAreNotContinued) {
   EXPECT_THAT(error([&] { generate("full"); }), HasSubstr("origin is not known"));
 }
 
+TEST_F(Evaluate, ASecondWriterIsRefusedAndHarmsNothing) {
+  generate("full");
+  const std::string whole = responses("full");
+  const Path path = directory_ / "busy/responses.jsonl";
+  std::filesystem::create_directories(directory_ / "busy");
+  write_file_atomically(directory_ / "busy/generation.json", read_file(directory_ / "full/generation.json"));
+  write_file_atomically(path, whole.substr(0, whole.find('\n') + 1));
+  {
+    const AppendFile other(path);
+    EXPECT_THAT(error([&] { generate("busy"); }), HasSubstr("another process is writing this file"));
+    EXPECT_EQ(responses("busy"), whole.substr(0, whole.find('\n') + 1));
+  }
+  generate("busy");
+  EXPECT_EQ(responses("busy"), whole);
+}
+
 TEST_F(Evaluate, WritesSummaryAndTable) {
   generate("full");
   const ResponseFile file(directory_ / "full/responses.jsonl", suite_);

@@ -200,24 +200,13 @@ bool Trainer::take_rollouts() {
   return true;
 }
 
-// Scores taken while sampling have the bits of a pass over the finished responses. So that pass is left out;
-// a few responses are scored in both ways all the same, because nothing else would notice if that were not
-// true.
+// Scores taken while sampling have the bits of a pass over the finished responses, so that pass is left out.
 std::vector<Scores> Trainer::score_student(std::span<const Rollout> rollouts,
                                            const distill::ScoringConfig& config,
                                            const distill::ScoringProgress& progress) {
-  constexpr size_t kOneOf = 64;
   std::vector<Scores> scores = std::exchange(sampled_scores_, {});
   if (!scores.empty()) {
-    const size_t count = (rollouts.size() + kOneOf - 1) / kOneOf;
-    const auto checks = distill::score_student(weights_, rollouts.first(count), config, workspace_);
-    bool is_equal = true;
-    for (size_t i = 0; i < count; ++i)
-      is_equal = is_equal && checks[i].candidates == scores[i].candidates &&
-                 checks[i].student_logprobs == scores[i].student_logprobs &&
-                 checks[i].sampled_logprobs == scores[i].sampled_logprobs &&
-                 checks[i].student_entropy == scores[i].student_entropy;
-    if (is_equal) return scores;
+    if (distill::agree_with_pass(scores, weights_, rollouts, config, workspace_)) return scores;
     log_warning("iteration ", iteration(),
                 ": scores taken while sampling differ from a pass over the same responses; using the pass "
                 "(please report this: they should be equal to the last bit)");
