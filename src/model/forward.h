@@ -38,7 +38,8 @@ int64_t num_tasks(const ModelConfig& config, int64_t tokens);
 // Refuses ids outside the vocabulary and sequences beyond max_position_embeddings, naming sequence and value.
 void check_batch(const PackedBatch& batch, const ModelConfig& config);
 
-// Writes hidden [T, D]: the states after the last norm, ready for the head.
+// Writes hidden [T, D]: the states after the last norm, ready for the head. A thread with sequences of its
+// own goes through a small model in parts that stay in its cache.
 void forward(std::span<float> hidden, const Weights& weights, const PackedBatch& batch, Precision precision,
              Workspace& workspace);
 

@@ -310,9 +310,21 @@ std::vector<float> predicting_states(const Weights& weights, const Responses& re
 TEST_P(EveryArchitecture, SharedPromptsGiveTheStatesOfPromptsOfTheirOwn) {
   const auto parameters = random_parameters(tiny_config(GetParam().first, GetParam().second), 12);
   const Responses responses;
-  for (const auto precision : {Precision::f32, Precision::bf16})
-    EXPECT_EQ(predicting_states(parameters.weights(), responses, Prompts::shared, precision),
-              predicting_states(parameters.weights(), responses, Prompts::each_its_own, precision));
+  for (const auto precision : {Precision::f32, Precision::bf16}) {
+    const auto own = predicting_states(parameters.weights(), responses, Prompts::each_its_own, precision);
+    EXPECT_EQ(own, predicting_states(parameters.weights(), responses, Prompts::shared, precision));
+    // Threads that have sequences of their own take them in parts.
+    std::vector<std::vector<float>> in_parts(4);
+    const int before = omp_get_max_threads();
+    omp_set_num_threads(2);
+    kernels::parallel_tasks(4, [&](size_t task, size_t) {
+      ASSERT_TRUE(omp_in_parallel());
+      in_parts[task] = predicting_states(parameters.weights(), responses,
+                                         task % 2 == 0 ? Prompts::shared : Prompts::each_its_own, precision);
+    });
+    omp_set_num_threads(before);
+    for (const auto& states : in_parts) EXPECT_EQ(own, states);
+  }
 }
 
 TEST(Forward, SharedPromptsGiveTheStatesOfPromptsOfTheirOwnInALargeModel) {
