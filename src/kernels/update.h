@@ -1,8 +1,9 @@
+// What becomes of a result that is already there.
 #pragma once
 
 namespace ropd::kernels {
 
-// What becomes of a result that is already there. Chains begin at zero or at the old value.
+// Chains begin at the old value or at zero.
 enum class Update { add, replace };
 
 }  // namespace ropd::kernels
