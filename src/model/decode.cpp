@@ -1,7 +1,6 @@
 #include "model/decode.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "kernels/embedding.h"
 #include "kernels/rms_norm.h"
@@ -66,8 +65,7 @@ void Decoder::run(Lane& lane, KvCache& cache, std::span<const DecodeRows> groups
   kernels::embedding(x, tokens, weights_.embedding.stored);
   const BlockContext context{c, workspace.rope_for(c, longest), positions, precision_,
                              /*keeps_residuals=*/false};
-  const kernels::AttentionShape shape{c.num_heads, c.num_kv_heads, c.head_dim,
-                                      static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)))};
+  const kernels::AttentionShape shape = attention_shape(c);
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
     const kernels::KvPageView pages = cache.layer(static_cast<int64_t>(i));
     block(x, workspace.trace, workspace.scratch, weights_.layers[i], context,
