@@ -18,6 +18,7 @@
 #include "distill/gradient.h"
 #include "distill/scoring.h"
 #include "kernels/limits.h"
+#include "kernels/parallel.h"
 #include "model/decode.h"
 #include "rollout/engine.h"
 #include "rollout/memory_budget.h"
@@ -171,7 +172,7 @@ class Bench {
   // written.
   void decode(const model::Weights& weights) {
     const Precision precision = is_tiny() ? Precision::f32 : Precision::bf16;
-    model::Decoder decoder(model::pack_weights(weights, precision), precision);
+    const model::Decoder decoder(model::pack_weights(weights, precision), precision);
     const double weight_bytes =
         (block_parameters_ + head_parameters_) * (precision == Precision::bf16 ? 2 : 4);
     const double token_flops = 2 * (block_parameters_ + head_parameters_);
@@ -184,7 +185,7 @@ class Bench {
     if (!is_tiny()) prefill(decoder, precision);
   }
 
-  void decode_at(model::Decoder& decoder, Precision precision, int64_t count, int64_t context,
+  void decode_at(const model::Decoder& decoder, Precision precision, int64_t count, int64_t context,
                  double weight_bytes, double token_flops) {
     constexpr int64_t kPage = 32;
     const int64_t pages_each = context / kPage + 1;
@@ -196,8 +197,17 @@ class Bench {
       for (int64_t i = 0; i < pages_each; ++i) table.push_back(cache.allocate());
       rows.push_back({std::span(&token, 1), context, table.data(), true});
     }
-    const auto step = [&] { decoder.step(cache, rows, [](size_t, std::span<float>) {}); };
-    step();
+    const size_t lanes = rollout::decode_lanes(config_, rows.size());
+    std::vector<model::DecodeMemory> memories(lanes);
+    const auto run_steps = [&](int steps) {
+      kernels::parallel_tasks(lanes, [&](size_t lane, size_t) {
+        const size_t first = rows.size() * lane / lanes, last = rows.size() * (lane + 1) / lanes;
+        for (int i = 0; i < steps; ++i)
+          decoder.step(memories[lane], cache, std::span(rows).subspan(first, last - first),
+                       [](size_t, std::span<float>) {});
+      });
+    };
+    run_steps(1);
     const int steps = is_tiny() ? 50 : 4;
     const double cache_bytes = static_cast<double>(model::KvCache::page_bytes(config_, precision, kPage)) /
                                kPage * static_cast<double>(context);
@@ -206,20 +216,21 @@ class Bench {
     const bool is_memory_bound = !is_tiny() && memory < compute;
     measure(fmt::format("decode, {} sequences, context {}", count, context),
             static_cast<double>(count * steps), is_memory_bound ? memory : compute,
-            is_memory_bound ? Bound::memory : Bound::compute, precision, several(), [&] {
-              for (int i = 0; i < steps; ++i) step();
-            });
+            is_memory_bound ? Bound::memory : Bound::compute, precision, several(),
+            [&] { run_steps(steps); });
   }
 
-  void prefill(model::Decoder& decoder, Precision precision) {
+  void prefill(const model::Decoder& decoder, Precision precision) {
     constexpr int64_t kTokens = 512, kPage = 32;
     model::KvCache cache(config_, precision, kTokens / kPage, kPage);
     std::vector<int32_t> pages;
     for (int64_t i = 0; i < kTokens / kPage; ++i) pages.push_back(cache.allocate());
     const std::vector<Token> tokens(kTokens, 7);
     const std::vector<model::DecodeRows> rows = {{tokens, 0, pages.data(), true}};
+    model::DecodeMemory memory;
     measure("prefill 512, bf16", kTokens, flops(precision) / forward_flops(kTokens, false), Bound::compute,
-            precision, several(), [&] { decoder.step(cache, rows, [](size_t, std::span<float>) {}); });
+            precision, several(),
+            [&] { decoder.step(memory, cache, rows, [](size_t, std::span<float>) {}); });
   }
 
   std::vector<Rollout> rollouts(size_t count, size_t length) const {

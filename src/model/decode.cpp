@@ -9,41 +9,14 @@ namespace ropd::model {
 namespace {
 
 constexpr size_t kLogitsBytes = size_t{48} << 20;  // logits of the rows that are sampled together
-constexpr size_t kGroupsPerThread = 4;             // fewer are not worth waking a thread
-constexpr size_t kGroupsPerShare = 48;             // enough rows for every weight that is read
 
 }  // namespace
 
 Decoder::Decoder(Weights weights, Precision precision)
     : weights_(std::move(weights)), precision_(precision) {}
 
-void Decoder::step(KvCache& cache, std::span<const DecodeRows> groups, const LogitsConsumer& consume) {
-  const size_t threads = kernels::num_lanes();
-  const size_t parts = stays_in_cache(weights_.config)
-                           ? std::max(std::clamp<size_t>(groups.size() / kGroupsPerThread, 1, threads),
-                                      groups.size() / kGroupsPerShare / threads * threads)
-                           : 1;
-  while (lanes_.size() < kernels::num_lanes(parts)) lanes_.push_back(std::make_unique<Lane>());
-
-  // Contiguous shares of about equal cost: rows, and the context their attention reads.
-  std::vector<double> cost_before(groups.size() + 1, 0.0);
-  for (size_t i = 0; i < groups.size(); ++i)
-    cost_before[i + 1] = cost_before[i] + static_cast<double>(groups[i].tokens.size()) *
-                                              (256.0 + static_cast<double>(groups[i].first_position));
-  std::vector<size_t> begins(parts + 1, groups.size());
-  for (size_t part = 0; part < parts; ++part)
-    begins[part] = static_cast<size_t>(
-        std::lower_bound(cost_before.begin(), cost_before.end() - 1,
-                         cost_before.back() * static_cast<double>(part) / static_cast<double>(parts)) -
-        cost_before.begin());
-  kernels::parallel_tasks(parts, [&](size_t part, size_t lane) {
-    run(*lanes_[lane], cache, groups.subspan(begins[part], begins[part + 1] - begins[part]), begins[part],
-        consume);
-  });
-}
-
-void Decoder::run(Lane& lane, KvCache& cache, std::span<const DecodeRows> groups, size_t first_group,
-                  const LogitsConsumer& consume) {
+void Decoder::step(DecodeMemory& memory, KvCache& cache, std::span<const DecodeRows> groups,
+                   const LogitsConsumer& consume) const {
   const ModelConfig& c = weights_.config;
   const size_t width = static_cast<size_t>(c.hidden_size);
   std::vector<Token> tokens;
@@ -59,7 +32,7 @@ void Decoder::run(Lane& lane, KvCache& cache, std::span<const DecodeRows> groups
   }
   if (tokens.empty()) return;
 
-  Workspace& workspace = lane.workspace;
+  Workspace& workspace = memory.workspace;
   Buffer& x = workspace.x;
   x.resize(tokens.size() * width);
   kernels::embedding(x, tokens, weights_.embedding.stored);
@@ -86,23 +59,23 @@ void Decoder::run(Lane& lane, KvCache& cache, std::span<const DecodeRows> groups
       last_row.push_back(row - 1);
     }
   }
-  lane.last_rows.resize(wanted.size() * width);
+  memory.last_rows.resize(wanted.size() * width);
   for (size_t i = 0; i < wanted.size(); ++i)
-    std::copy_n(x.data() + last_row[i] * width, width, lane.last_rows.data() + i * width);
-  lane.hidden.resize(lane.last_rows.size());
+    std::copy_n(x.data() + last_row[i] * width, width, memory.last_rows.data() + i * width);
+  memory.hidden.resize(memory.last_rows.size());
   workspace.trace.input_inv_rms.resize(wanted.size());
-  kernels::rms_norm(lane.hidden, workspace.trace.input_inv_rms, lane.last_rows, weights_.final_norm,
+  kernels::rms_norm(memory.hidden, workspace.trace.input_inv_rms, memory.last_rows, weights_.final_norm,
                     static_cast<float>(c.rms_norm_eps));
   const size_t vocabulary = static_cast<size_t>(c.vocab_size);
   const size_t chunk = std::max<size_t>(1, kLogitsBytes / (vocabulary * sizeof(float)));
   for (size_t begin = 0; begin < wanted.size(); begin += chunk) {
     const size_t count = std::min(chunk, wanted.size() - begin);
-    lane.logits.resize(count * vocabulary);
-    weights_.head.apply(lane.logits, std::as_const(lane.hidden).span().subspan(begin * width, count * width),
-                        precision_);
+    memory.logits.resize(count * vocabulary);
+    weights_.head.apply(
+        memory.logits, std::as_const(memory.hidden).span().subspan(begin * width, count * width), precision_);
 #pragma omp parallel for schedule(dynamic, 1)
     for (size_t i = 0; i < count; ++i)
-      consume(first_group + wanted[begin + i], lane.logits.span().subspan(i * vocabulary, vocabulary));
+      consume(wanted[begin + i], memory.logits.span().subspan(i * vocabulary, vocabulary));
   }
 }
 

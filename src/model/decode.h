@@ -2,7 +2,6 @@
 // alike. Gives the same bits as forward() over the whole sequences.
 #pragma once
 #include <functional>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -22,6 +21,12 @@ struct DecodeRows {
 // Gets the logits [V] of the last token of a group; may change them. Called by several threads at a time.
 using LogitsConsumer = std::function<void(size_t group, std::span<float> logits)>;
 
+// What a step works in; kept between steps. Steps at the same time need one each.
+struct DecodeMemory {
+  Workspace workspace;
+  Buffer hidden, last_rows, logits;
+};
+
 class Decoder {
  public:
   // `weights` is best packed in `precision` (pack_weights); the cache must have been made for the same
@@ -32,19 +37,14 @@ class Decoder {
   const Weights& weights() const { return weights_; }
   Precision precision() const { return precision_; }
   // Runs the groups through all layers, storing their keys and values. Each sequence appears in one group at
-  // most.
-  void step(KvCache& cache, std::span<const DecodeRows> groups, const LogitsConsumer& consume);
+  // most. Several threads may run steps of different sequences at a time; each of these then stays on its
+  // thread.
+  void step(DecodeMemory& memory, KvCache& cache, std::span<const DecodeRows> groups,
+            const LogitsConsumer& consume) const;
 
  private:
-  struct Lane {  // one thread's memory
-    Workspace workspace;
-    Buffer hidden, last_rows, logits;
-  };
   Weights weights_;
   const Precision precision_;
-  std::vector<std::unique_ptr<Lane>> lanes_;
-  void run(Lane& lane, KvCache& cache, std::span<const DecodeRows> groups, size_t first_group,
-           const LogitsConsumer& consume);
 };
 
 }  // namespace ropd::model

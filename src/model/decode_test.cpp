@@ -15,7 +15,8 @@ std::vector<std::vector<float>> decoded(const Parameters& parameters, Precision 
                                         const std::vector<Token>& tokens, const std::vector<size_t>& chunks,
                                         int64_t page_tokens, bool with_company) {
   const Weights weights = pack_weights(parameters.weights(), precision);
-  Decoder decoder(weights, precision);
+  const Decoder decoder(weights, precision);
+  DecodeMemory memory;
   KvCache cache(weights.config, precision, 16, page_tokens);
   std::vector<int32_t> pages, other_pages;
   for (int i = 0; i < 4; ++i) {
@@ -32,7 +33,7 @@ std::vector<std::vector<float>> decoded(const Parameters& parameters, Precision 
           {std::span(company).subspan(done, chunk), static_cast<int64_t>(done), other_pages.data(), true});
     groups.push_back(
         {std::span(tokens).subspan(done, chunk), static_cast<int64_t>(done), pages.data(), true});
-    decoder.step(cache, groups, [&](size_t group, std::span<float> row) {
+    decoder.step(memory, cache, groups, [&](size_t group, std::span<float> row) {
       if (group + 1 == groups.size()) logits.emplace_back(row.begin(), row.end());
     });
     done += chunk;

@@ -4,12 +4,15 @@
 #include <cassert>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <limits>
+#include <mutex>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/stop.h"
+#include "kernels/parallel.h"
 #include "rollout/memory_budget.h"
 
 namespace ropd::rollout {
@@ -40,6 +43,13 @@ int64_t batch_in_cache(double tokens_each, double token_bytes) {
   constexpr int64_t kWholeTiles = 12;  // rows; two threads have no tile that is not full
   const double batch = std::clamp(kCacheBytes / (tokens_each * token_bytes), kFewest, kMost);
   return static_cast<int64_t>(batch) / kWholeTiles * kWholeTiles;
+}
+
+size_t decode_lanes(const ModelConfig& model, size_t num_sequences) {
+  constexpr size_t kWorthALane = 4;  // sequences
+  return model::stays_in_cache(model)
+             ? std::clamp<size_t>(num_sequences / kWorthALane, 1, kernels::num_lanes())
+             : 1;
 }
 
 Engine::Engine(const model::Weights& weights, model::Precision precision, EngineConfig config,
@@ -115,6 +125,21 @@ void Engine::check(std::span<const Request> requests) const {
   choose_pages(requests);
 }
 
+// What the lanes of a run share.
+struct Engine::Run {
+  std::span<const Request> requests;
+  const RunHooks& hooks;
+  int64_t num_lanes;
+  std::chrono::steady_clock::time_point begin;
+  model::KvCache& cache;
+  std::mutex mutex = {};  // of everything below, of which pages of the cache are whose, and of calling hooks
+  std::condition_variable step_ended = {};
+  Scheduler& scheduler;
+  RunSummary& summary;
+  bool has_failed = false;
+  bool is_over() const { return has_failed || summary.was_stopped || scheduler.is_done(); }
+};
+
 RunSummary Engine::run(std::span<const Request> requests, const RunHooks& hooks) {
   RunSummary summary;
   if (requests.empty()) return summary;
@@ -129,55 +154,93 @@ RunSummary Engine::run(std::span<const Request> requests, const RunHooks& hooks)
            format_count(static_cast<double>(num_pages * config_.page_tokens)), " tokens)");
   model::KvCache cache(model_config(), precision(), num_pages, config_.page_tokens);
   Scheduler scheduler(cache, requests, scheduler_config());
-  while (!scheduler.is_done()) {
-    summary.was_stopped = stop_requested();
-    if (summary.was_stopped) break;
-    scheduler.limit_batch(choose_batch(summary, requests));
-    run_step(summary, cache, scheduler, requests, hooks);
-    summary.num_preemptions = scheduler.num_preemptions();
-    summary.num_recomputed_tokens = scheduler.num_recomputed_tokens();
-    summary.num_in_flight = static_cast<uint64_t>(scheduler.num_running());
-    summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (hooks.on_step) hooks.on_step(summary);
-  }
+  const size_t most_in_flight = config_.max_batch > 0 ? static_cast<size_t>(config_.max_batch) : SIZE_MAX;
+  const size_t lanes = decode_lanes(model_config(), std::min(requests.size(), most_in_flight));
+  while (lanes_.size() < lanes) lanes_.push_back(std::make_unique<Lane>());
+  Run run{.requests = requests,
+          .hooks = hooks,
+          .num_lanes = static_cast<int64_t>(lanes),
+          .begin = begin,
+          .cache = cache,
+          .scheduler = scheduler,
+          .summary = summary};
+  kernels::parallel_tasks(lanes, [&](size_t lane, size_t) { run_steps(run, *lanes_[lane]); });
   return summary;
 }
 
-void Engine::run_step(RunSummary& summary, model::KvCache& cache, Scheduler& scheduler,
-                      std::span<const Request> requests, const RunHooks& hooks) {
-  const std::span<const Work> plan = scheduler.plan();
-  rows_.clear();
-  for (const Work& work : plan) {
+void Engine::run_steps(Run& run, Lane& lane) const {
+  std::unique_lock lock(run.mutex);
+  try {
+    while (true) {
+      while (!begin_step(run, lane)) {
+        if (run.is_over()) return;
+        run.step_ended.wait(lock);
+      }
+      lock.unlock();
+      compute_step(run, lane);
+      lock.lock();
+      finish_step(run, lane);
+      run.step_ended.notify_all();
+    }
+  } catch (...) {
+    if (!lock.owns_lock()) lock.lock();
+    run.has_failed = true;
+    run.step_ended.notify_all();
+    throw;
+  }
+}
+
+// False when the run is over, or when there is nothing to do before a step of another lane has ended.
+bool Engine::begin_step(Run& run, Lane& lane) const {
+  run.summary.was_stopped = !run.scheduler.is_done() && stop_requested();
+  if (run.is_over()) return false;
+  run.scheduler.limit_batch(choose_batch(run.summary, run.requests));
+  lane.step = run.scheduler.plan(run.num_lanes);
+  return !lane.step.empty();
+}
+
+void Engine::compute_step(Run& run, Lane& lane) const {
+  lane.rows.clear();
+  for (const Work& work : lane.step) {
     const Sequence& sequence = *work.sequence;
-    rows_.push_back(
+    lane.rows.push_back(
         {.tokens = std::span(sequence.tokens)
                        .subspan(static_cast<size_t>(sequence.num_cached), static_cast<size_t>(work.num_rows)),
          .first_position = sequence.num_cached,
          .pages = sequence.pages.data(),
          .wants_logits = work.reaches_end()});
   }
-  draws_.assign(plan.size(), {});
-  decoder_.step(cache, rows_, [&](size_t i, std::span<float> logits) {
-    const Sequence& sequence = *plan[i].sequence;
-    const Request& request = requests[sequence.request];
-    draws_[i] = draw(logits, config_.sampling,
-                     {.seed = request.seed,
-                      .query = sequence.query_key,
-                      .sample = request.sample,
-                      .position = static_cast<uint32_t>(static_cast<int64_t>(sequence.tokens.size()) -
-                                                        sequence.prompt_tokens)});
-    if (hooks.on_row && draws_[i].is_valid) hooks.on_row(sequence.request, draws_[i].token, logits);
+  lane.draws.assign(lane.step.size(), {});
+  decoder_.step(lane.memory, run.cache, lane.rows, [&](size_t i, std::span<float> logits) {
+    const Sequence& sequence = *lane.step[i].sequence;
+    const Request& request = run.requests[sequence.request];
+    Draw& drawn = lane.draws[i];
+    drawn = draw(logits, config_.sampling,
+                 {.seed = request.seed,
+                  .query = sequence.query_key,
+                  .sample = request.sample,
+                  .position = static_cast<uint32_t>(static_cast<int64_t>(sequence.tokens.size()) -
+                                                    sequence.prompt_tokens)});
+    if (run.hooks.on_row && drawn.is_valid) run.hooks.on_row(sequence.request, drawn.token, logits);
   });
-  ++summary.num_steps;
-  for (size_t i = 0; i < plan.size(); ++i) {
-    Sequence& sequence = *plan[i].sequence;
-    if (rows_[i].wants_logits) append(summary, sequence, draws_[i], requests[sequence.request], hooks);
-  }
-  scheduler.complete();
 }
 
-void Engine::append(RunSummary& summary, Sequence& sequence, const Draw& drawn, const Request& request,
-                    const RunHooks& hooks) const {
+void Engine::finish_step(Run& run, Lane& lane) const {
+  RunSummary& summary = run.summary;
+  ++summary.num_steps;
+  for (size_t i = 0; i < lane.step.size(); ++i)
+    if (lane.rows[i].wants_logits) append(run, *lane.step[i].sequence, lane.draws[i]);
+  run.scheduler.complete(lane.step);
+  summary.num_preemptions = run.scheduler.num_preemptions();
+  summary.num_recomputed_tokens = run.scheduler.num_recomputed_tokens();
+  summary.num_in_flight = static_cast<uint64_t>(run.scheduler.num_running());
+  summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - run.begin).count();
+  if (run.hooks.on_step) run.hooks.on_step(summary);
+}
+
+void Engine::append(Run& run, Sequence& sequence, const Draw& drawn) const {
+  const Request& request = run.requests[sequence.request];
+  RunSummary& summary = run.summary;
   const int64_t position = static_cast<int64_t>(sequence.tokens.size()) - sequence.prompt_tokens;
   if (!drawn.is_valid)
     fail("query ", request.query_id, ", sample ", request.sample, ", response position ", position,
@@ -185,7 +248,7 @@ void Engine::append(RunSummary& summary, Sequence& sequence, const Draw& drawn, 
   sequence.tokens.push_back(drawn.token);
   if (config_.with_logprobs) sequence.logprobs.push_back(drawn.logprob);
   ++summary.num_tokens;
-  if (hooks.on_token) hooks.on_token(sequence.request, drawn.token);
+  if (run.hooks.on_token) run.hooks.on_token(sequence.request, drawn.token);
   const bool is_eos =
       std::find(config_.eos_ids.begin(), config_.eos_ids.end(), drawn.token) != config_.eos_ids.end();
   if (!is_eos && static_cast<int64_t>(sequence.tokens.size()) < sequence.max_tokens) return;
@@ -204,7 +267,7 @@ void Engine::append(RunSummary& summary, Sequence& sequence, const Draw& drawn, 
   rollout.seed = request.seed;
   rollout.answer = request.answer;
   rollout.sampled_logprobs = std::move(sequence.logprobs);
-  hooks.on_done(sequence.request, std::move(rollout));
+  run.hooks.on_done(sequence.request, std::move(rollout));
 }
 
 std::string RunSummary::note() const {

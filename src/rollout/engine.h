@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,7 +45,8 @@ struct RunSummary {
   std::string note() const;
 };
 
-// What a run tells its caller, all but on_row on the calling thread. What a hook throws ends the run.
+// What a run tells its caller, all but on_row one call at a time, though not always on the calling thread.
+// What a hook throws ends the run.
 struct RunHooks {
   // A finished response; `text` is left to the caller.
   std::function<void(size_t request, Rollout&& rollout)> on_done;
@@ -53,7 +55,7 @@ struct RunHooks {
   // The logits, divided by the temperature, from which a token was drawn; may be empty. Called by several
   // threads at a time, but for one request by one, in order of its tokens.
   std::function<void(size_t request, Token token, std::span<const float> logits)> on_row = {};
-  // After every step; may be empty.
+  // After every step; may be empty. Threads that decode sequences of their own make steps of their own.
   std::function<void(const RunSummary& so_far)> on_step = {};
 };
 
@@ -61,6 +63,10 @@ struct RunHooks {
 // values in the processor's cache. 480 responses of 200 tokens took a fifth longer all at a time than 64 at a
 // time.
 int64_t batch_in_cache(double tokens_each, double token_bytes);
+
+// Threads that decode so many sequences each on its own, so that none waits for another at the end of a step;
+// 1: a large model or few sequences, all threads share the products of one step.
+size_t decode_lanes(const ModelConfig& model, size_t num_sequences);
 
 // Keeps a packed copy of the weights; the embedding and the norms stay views into the caller's. Not
 // thread-safe; run() uses the threads of OpenMP.
@@ -72,7 +78,7 @@ class Engine {
   void replace_weights(const model::Weights& weights, uint64_t policy_step);
   // Refuses requests that cannot run: empty prompt, foreign ids, no room in context or memory.
   void check(std::span<const Request> requests) const;
-  // Checks all requests before anything is sampled; polls stop_requested() between steps.
+  // Checks all requests before anything is sampled; polls stop_requested() before every step.
   RunSummary run(std::span<const Request> requests, const RunHooks& hooks);
 
   const EngineConfig& config() const { return config_; }
@@ -92,13 +98,19 @@ class Engine {
   PageBudget choose_pages(std::span<const Request> requests) const;
   // By the size of the model, and of a small one by the length of the responses that are done.
   int64_t choose_batch(const RunSummary& so_far, std::span<const Request> requests) const;
-  void run_step(RunSummary& summary, model::KvCache& cache, Scheduler& scheduler,
-                std::span<const Request> requests, const RunHooks& hooks);
-  void append(RunSummary& summary, Sequence& sequence, const Draw& drawn, const Request& request,
-              const RunHooks& hooks) const;
-  // memory of steps, kept between them
-  std::vector<model::DecodeRows> rows_;
-  std::vector<Draw> draws_;
+  struct Run;
+  struct Lane {  // one thread's step, and memory that is kept between steps
+    std::vector<Work> step;
+    std::vector<model::DecodeRows> rows;
+    std::vector<Draw> draws;
+    model::DecodeMemory memory;
+  };
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  void run_steps(Run& run, Lane& lane) const;
+  bool begin_step(Run& run, Lane& lane) const;
+  void compute_step(Run& run, Lane& lane) const;
+  void finish_step(Run& run, Lane& lane) const;
+  void append(Run& run, Sequence& sequence, const Draw& drawn) const;
 };
 
 }  // namespace ropd::rollout

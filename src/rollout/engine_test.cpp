@@ -289,7 +289,9 @@ TEST_F(EngineTest, StopsBetweenStepsWhenAsked) {
                                                         }});
   clear_stop_request();
   EXPECT_TRUE(summary.was_stopped);
-  EXPECT_EQ(summary.num_steps, 3u);
+  EXPECT_GE(summary.num_steps, 3u);
+  EXPECT_LT(summary.num_steps, 3u + static_cast<uint64_t>(omp_get_max_threads()))
+      << "only steps that had begun are finished";
   EXPECT_LT(summary.num_done, requests_.size());
 }
 

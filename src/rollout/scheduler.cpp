@@ -35,12 +35,14 @@ Scheduler::Scheduler(model::KvCache& cache, std::span<const Request> requests, c
   }
 }
 
-std::span<const Work> Scheduler::plan() {
-  plan_.clear();
+std::vector<Work> Scheduler::plan(int64_t lanes) {
   admit();
+  std::vector<Work> step;
+  const size_t share = static_cast<size_t>((num_running() + lanes - 1) / lanes);
   int64_t prefill_left = config_.prefill_chunk_tokens;
-  for (size_t i = 0; i < running_.size(); ++i) {
+  for (size_t i = 0; i < running_.size() && step.size() < share; ++i) {
     Sequence& sequence = *running_[i];
+    if (sequence.is_in_step) continue;
     int64_t num_rows = sequence.num_left();
     if (num_rows > 1) {
       num_rows = std::min(num_rows, prefill_left);
@@ -48,16 +50,20 @@ std::span<const Work> Scheduler::plan() {
       if (num_rows == 0) continue;
     }
     // Only sequences behind this one, or itself, can be preempted here; what is planned stays.
-    if (reserve(i, sequence.num_cached + num_rows)) plan_.push_back({&sequence, num_rows});
+    if (!reserve(i, sequence.num_cached + num_rows)) continue;
+    sequence.is_in_step = true;
+    step.push_back({&sequence, num_rows});
   }
-  assert(!plan_.empty() || is_done());
-  return plan_;
+  assert(!step.empty() || is_done() ||
+         std::any_of(running_.begin(), running_.end(), [](const auto& other) { return other->is_in_step; }));
+  return step;
 }
 
-void Scheduler::complete() {
+void Scheduler::complete(std::span<const Work> step) {
   bool any_finished = false;
-  for (const Work& work : plan_) {
+  for (const Work& work : step) {
     Sequence& sequence = *work.sequence;
+    sequence.is_in_step = false;
     sequence.num_cached += work.num_rows;
     any_finished = any_finished || sequence.is_finished;
     Group& group = *groups_[sequence.group];
@@ -162,17 +168,26 @@ void Scheduler::start(std::unique_ptr<Sequence> sequence) {
   insert_by_age(running_, std::move(sequence));
 }
 
-// Pages for the sequence up to num_positions; false when it had to give up its own.
+// Pages for the sequence up to num_positions; false when there are none now, or it had to give up its own.
 bool Scheduler::reserve(size_t running_index, int64_t num_positions) {
   Sequence& sequence = *running_[running_index];
   while (sequence.pages.pages_missing(num_positions) > cache_.free_pages()) {
     if (drop_prompt_pages()) continue;
-    const bool is_youngest = running_index + 1 == running_.size();
-    preempt_youngest();
-    if (is_youngest) return false;
+    const size_t youngest = youngest_in_no_step();
+    const bool is_itself = youngest == running_index;
+    if (is_itself && running_index + 1 < running_.size()) return false;  // younger ones are in steps: wait
+    preempt(youngest);
+    if (is_itself) return false;
   }
   sequence.pages.grow(num_positions);
   return true;
+}
+
+// There is one.
+size_t Scheduler::youngest_in_no_step() const {
+  size_t index = running_.size() - 1;
+  while (running_[index]->is_in_step) --index;
+  return index;
 }
 
 // Prompts kept for samples that wait can be prefilled again; the first that is found goes.
@@ -190,9 +205,9 @@ void Scheduler::close(Group& group) {
   group.is_ready = false;
 }
 
-void Scheduler::preempt_youngest() {
-  std::unique_ptr<Sequence> sequence = std::move(running_.back());
-  running_.pop_back();
+void Scheduler::preempt(size_t running_index) {
+  std::unique_ptr<Sequence> sequence = std::move(running_[running_index]);
+  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(running_index));
   Group& group = *groups_[sequence->group];
   if (group.leader == sequence.get()) group.leader = nullptr;
   ++group.num_preempted;

@@ -6,6 +6,8 @@
 //   preemption  when pages run out, the youngest sequence gives up its pages and keeps its tokens; they are
 //   run
 //               again later, and nothing is drawn twice
+//   lanes       several steps may run side by side, each with its share of the sequences; what is in a step
+//               is left alone until it is complete
 // The oldest sequence is never preempted and fits alone, so every request ends. No response depends on
 // anything decided here: this file is about memory and speed.
 #pragma once
@@ -40,6 +42,7 @@ struct Sequence {
   std::vector<Token> tokens;    // prompt, then response so far
   std::vector<float> logprobs;  // [response so far], if wanted
   PageTable pages;
+  bool is_in_step = false;
   bool is_finished = false;
   int64_t num_left() const { return static_cast<int64_t>(tokens.size()) - num_cached; }
 };
@@ -61,11 +64,11 @@ class Scheduler {
   // From the next admission on.
   void limit_batch(int64_t max_batch) { config_.max_batch = max_batch; }
   bool is_done() const { return running_.empty() && preempted_.empty() && num_unstarted_ == 0; }
-  // The next step; empty only when done. Valid until the next call.
-  std::span<const Work> plan();
-  // After the step ran and the engine appended what it drew: books the rows of the plan and takes finished
-  // sequences out.
-  void complete();
+  // The next step of one of so many lanes: its share of the sequences that are in no step. Empty when done or
+  // when everything that could run is in other steps.
+  std::vector<Work> plan(int64_t lanes = 1);
+  // After the step ran and the engine appended what it drew: books its rows and takes finished sequences out.
+  void complete(std::span<const Work> step);
   uint64_t num_preemptions() const { return num_preemptions_; }
   uint64_t num_recomputed_tokens() const { return num_recomputed_tokens_; }
   int64_t num_running() const { return static_cast<int64_t>(running_.size()); }
@@ -94,7 +97,6 @@ class Scheduler {
   size_t next_group_ = 0;
   size_t num_unstarted_ = 0;
   std::vector<std::unique_ptr<Sequence>> running_, preempted_;  // by age
-  std::vector<Work> plan_;
   uint64_t num_admitted_ = 0, num_preemptions_ = 0, num_recomputed_tokens_ = 0;
 
   void admit();
@@ -105,7 +107,8 @@ class Scheduler {
   void start(std::unique_ptr<Sequence> sequence);
   bool reserve(size_t running_index, int64_t num_positions);
   bool drop_prompt_pages();
-  void preempt_youngest();
+  size_t youngest_in_no_step() const;
+  void preempt(size_t running_index);
   void close(Group& group);
 };
 

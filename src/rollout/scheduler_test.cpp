@@ -29,20 +29,39 @@ std::vector<Request> make_requests(const std::vector<std::pair<size_t, uint32_t>
 // A model that draws token 2 and ends each response after `length(request)` tokens; counts what was run.
 struct Play {
   std::map<size_t, int64_t> response_lengths;
-  int64_t rows = 0, steps = 0, most_running = 0, most_rows = 0;
+  int64_t rows = 0, steps = 0, most_running = 0, most_rows = 0, most_in_a_step = 0;
 };
 
+// Steps of several lanes overlap; chance decides which one ends next.
 template <class Length>
-Play play(model::KvCache& cache, Scheduler& scheduler, Length length) {
+Play play(model::KvCache& cache, Scheduler& scheduler, Length length, size_t lanes = 1, uint32_t chance = 1) {
   Play result;
-  while (!scheduler.is_done()) {
+  std::vector<std::vector<Work>> steps(lanes);
+  std::set<const Sequence*> in_steps;
+  const auto begin_step = [&](std::vector<Work>& step) {
+    step = scheduler.plan(static_cast<int64_t>(lanes));
+    if (step.empty()) {
+      EXPECT_FALSE(in_steps.empty()) << "nothing to wait for";
+      return;
+    }
     int64_t rows = 0;
-    std::set<const Sequence*> seen;
-    for (const Work& work : scheduler.plan()) {
-      Sequence& sequence = *work.sequence;
-      EXPECT_TRUE(seen.insert(&sequence).second) << "one group for each sequence";
-      EXPECT_EQ(sequence.pages.pages_missing(sequence.num_cached + work.num_rows), 0);
+    for (const Work& work : step) {
+      EXPECT_TRUE(in_steps.insert(work.sequence).second) << "in two steps at a time";
+      EXPECT_EQ(work.sequence->pages.pages_missing(work.sequence->num_cached + work.num_rows), 0);
+      EXPECT_GT(work.num_rows, 0);
       rows += work.num_rows;
+    }
+    ++result.steps;
+    result.rows += rows;
+    result.most_rows = std::max(result.most_rows, rows);
+    result.most_in_a_step = std::max(result.most_in_a_step, static_cast<int64_t>(step.size()));
+  };
+  const auto end_step = [&](std::vector<Work>& step) {
+    for (const Work& work : step) {
+      Sequence& sequence = *work.sequence;
+      EXPECT_EQ(in_steps.erase(&sequence), 1u);
+      EXPECT_EQ(sequence.pages.pages_missing(sequence.num_cached + work.num_rows), 0)
+          << "preempted meanwhile";
       if (!work.reaches_end()) continue;
       sequence.tokens.push_back(2);
       const int64_t response = static_cast<int64_t>(sequence.tokens.size()) - sequence.prompt_tokens;
@@ -53,14 +72,18 @@ Play play(model::KvCache& cache, Scheduler& scheduler, Length length) {
       }
     }
     // complete() books the rows of the plan: a token appended above is still to be run.
-    scheduler.complete();
-    EXPECT_GT(rows, 0);
-    result.rows += rows;
-    result.most_rows = std::max(result.most_rows, rows);
+    scheduler.complete(step);
+    step.clear();
     result.most_running = std::max(result.most_running, scheduler.num_running());
-    if (++result.steps > 100000) {
+  };
+  for (int64_t turn = 0; !scheduler.is_done(); ++turn) {
+    chance = chance * 1664525u + 1013904223u;
+    std::vector<Work>& step = steps[(chance >> 16) % lanes];
+    if (!step.empty()) end_step(step);
+    if (!scheduler.is_done()) begin_step(step);
+    if (turn > 100000) {
       ADD_FAILURE() << "no progress";
-      break;
+      return result;
     }
   }
   EXPECT_EQ(cache.free_pages(), cache.num_pages()) << "pages were lost";
@@ -137,6 +160,35 @@ TEST(Scheduler, PreemptsWhenPagesRunOutAndLosesNothing) {
   Scheduler scheduler(cache, requests, config());
   play(cache, scheduler, [](size_t) { return 100; });
   EXPECT_GT(scheduler.num_preemptions(), 0u) << "or this test shows nothing";
+}
+
+TEST(Scheduler, SharesSequencesOutToLanes) {
+  const auto requests = make_requests({{3, 40}});
+  model::KvCache cache(small(), model::Precision::f32, 400, 32);
+  Scheduler scheduler(cache, requests, config());
+  const Play result = play(
+      cache, scheduler, [](size_t) { return 9; }, /*lanes=*/4);
+  EXPECT_EQ(result.most_in_a_step, 10);
+  EXPECT_EQ(result.response_lengths.size(), requests.size());
+}
+
+TEST(Scheduler, PreemptsNothingThatIsInAStep) {
+  const auto requests = make_requests({{20, 2}, {30, 2}, {64, 3}, {1, 1}});
+  uint64_t preemptions = 0;
+  for (const int64_t num_pages : {6, 7, 9, 13})  // the longest needs 6 pages alone
+    for (const size_t lanes : {2, 3})
+      for (uint32_t chance = 0; chance < 20; ++chance) {
+        model::KvCache cache(small(), model::Precision::f32, num_pages, 32);
+        Scheduler scheduler(cache, requests, config());
+        const Play result = play(
+            cache, scheduler, [](size_t request) { return request % 2 ? 100 : 77; }, lanes, chance);
+        for (const auto& [request, response] : result.response_lengths)
+          EXPECT_EQ(response, request % 2 ? 100 : 77);
+        ASSERT_EQ(result.response_lengths.size(), requests.size())
+            << num_pages << " pages, " << lanes << " lanes, chance " << chance;
+        preemptions += scheduler.num_preemptions();
+      }
+  EXPECT_GT(preemptions, 0u) << "or this test shows nothing";
 }
 
 TEST(Scheduler, KeepsToTheBatchLimit) {
