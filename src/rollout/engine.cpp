@@ -39,10 +39,10 @@ void check_request(const Request& request, const ModelConfig& model) {
 }  // namespace
 
 int64_t batch_in_cache(double tokens_each, double token_bytes) {
-  constexpr double kCacheBytes = 16 << 20, kFewest = 72, kMost = 504;
-  constexpr int64_t kWholeTiles = 12;  // rows; two threads have no tile that is not full
-  const double batch = std::clamp(kCacheBytes / (tokens_each * token_bytes), kFewest, kMost);
-  return static_cast<int64_t>(batch) / kWholeTiles * kWholeTiles;
+  constexpr double kCacheBytes = 3 << 20;
+  constexpr int64_t kWholeTiles = 6, kFewest = 2 * kWholeTiles, kMost = 8 * kWholeTiles;  // rows
+  const double batch = std::min(kCacheBytes / (tokens_each * token_bytes), static_cast<double>(kMost));
+  return std::max(kFewest, static_cast<int64_t>(batch) / kWholeTiles * kWholeTiles);
 }
 
 size_t decode_lanes(const ModelConfig& model, size_t num_sequences) {
@@ -102,7 +102,8 @@ Engine::PageBudget Engine::choose_pages(std::span<const Request> requests) const
   return {std::min(affordable, std::max(useful, longest)), budget};
 }
 
-int64_t Engine::choose_batch(const RunSummary& so_far, std::span<const Request> requests) const {
+int64_t Engine::choose_batch(const RunSummary& so_far, std::span<const Request> requests,
+                             int64_t lanes) const {
   constexpr int64_t kLarge = 96;  // enough to share the weights of a large model
   if (config_.max_batch > 0) return config_.max_batch;
   if (!model::stays_in_cache(model_config())) return kLarge;
@@ -112,8 +113,8 @@ int64_t Engine::choose_batch(const RunSummary& so_far, std::span<const Request> 
       so_far.num_done > 0 ? static_cast<double>(so_far.num_done_tokens) / static_cast<double>(so_far.num_done)
                           : static_cast<double>(longest - prompt) / 2;
   const uint64_t page_bytes = model::KvCache::page_bytes(model_config(), precision(), config_.page_tokens);
-  return batch_in_cache(static_cast<double>(prompt) + response,
-                        static_cast<double>(page_bytes) / static_cast<double>(config_.page_tokens));
+  return lanes * batch_in_cache(static_cast<double>(prompt) + response,
+                                static_cast<double>(page_bytes) / static_cast<double>(config_.page_tokens));
 }
 
 void Engine::check(std::span<const Request> requests) const {
@@ -194,7 +195,7 @@ void Engine::run_steps(Run& run, Lane& lane) const {
 bool Engine::begin_step(Run& run, Lane& lane) const {
   run.summary.was_stopped = !run.scheduler.is_done() && stop_requested();
   if (run.is_over()) return false;
-  run.scheduler.limit_batch(choose_batch(run.summary, run.requests));
+  run.scheduler.limit_batch(choose_batch(run.summary, run.requests, run.num_lanes));
   lane.step = run.scheduler.plan(run.num_lanes);
   return !lane.step.empty();
 }

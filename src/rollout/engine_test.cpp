@@ -274,10 +274,10 @@ TEST_F(EngineTest, ShowsTheRowOfEveryToken) {
 }
 
 TEST(BatchInCache, IsSmallerForLongerResponsesAndBounded) {
-  EXPECT_EQ(batch_in_cache(1.0, 1.0), 504);
-  EXPECT_EQ(batch_in_cache(100.0, 1024.0), 156);  // 100 KiB each: 163, in whole tiles
-  EXPECT_EQ(batch_in_cache(200.0, 1024.0), 72);
-  EXPECT_EQ(batch_in_cache(1e9, 1e9), 72);
+  EXPECT_EQ(batch_in_cache(1.0, 1.0), 48);
+  EXPECT_EQ(batch_in_cache(100.0, 1024.0), 30);  // 100 KiB each, in whole tiles
+  EXPECT_EQ(batch_in_cache(200.0, 1024.0), 12);
+  EXPECT_EQ(batch_in_cache(1e9, 1e9), 12);
 }
 
 TEST_F(EngineTest, StopsBetweenStepsWhenAsked) {
