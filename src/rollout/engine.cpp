@@ -55,6 +55,7 @@ size_t decode_lanes(const ModelConfig& model, size_t num_sequences) {
 Engine::Engine(const model::Weights& weights, model::Precision precision, EngineConfig config,
                uint64_t policy_step)
     : config_(std::move(config)),
+      is_small_(model::stays_in_cache(weights.config)),
       decoder_(model::pack_weights(weights, precision), precision),
       policy_step_(policy_step) {
   config_.sampling.validate();
@@ -63,8 +64,7 @@ Engine::Engine(const model::Weights& weights, model::Precision precision, Engine
   if (config_.page_tokens <= 0 || config_.page_tokens % 32 != 0)
     fail("page_tokens must be a multiple of 32, got ", config_.page_tokens);
   // Steps of a small model are so short that large batches pay.
-  const bool is_small = model::stays_in_cache(weights.config);
-  if (config_.prefill_chunk_tokens == 0) config_.prefill_chunk_tokens = is_small ? 4096 : 256;
+  if (config_.prefill_chunk_tokens == 0) config_.prefill_chunk_tokens = is_small_ ? 4096 : 256;
 }
 
 void Engine::replace_weights(const model::Weights& weights, uint64_t policy_step) {
@@ -106,7 +106,7 @@ int64_t Engine::choose_batch(const RunSummary& so_far, std::span<const Request> 
                              int64_t lanes) const {
   constexpr int64_t kLarge = 96;  // enough to share the weights of a large model
   if (config_.max_batch > 0) return config_.max_batch;
-  if (!model::stays_in_cache(model_config())) return kLarge;
+  if (!is_small_) return kLarge;
   const int64_t prompt = static_cast<int64_t>(requests.front().prompt->size()),
                 longest = longest_cached(prompt, scheduler_config());
   const double response =

@@ -88,6 +88,7 @@ class Engine {
 
  private:
   EngineConfig config_;
+  const bool is_small_;  // the model stays in the cache
   model::Decoder decoder_;
   uint64_t policy_step_;
   SchedulerConfig scheduler_config() const;
