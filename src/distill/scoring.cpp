@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
+#include <numeric>
 
 #include "base/error.h"
 #include "kernels/vocab_head.h"
@@ -38,9 +39,6 @@ Buffer predict(const model::Weights& weights, std::span<const model::PromptedRes
   return predicting_rows(hidden, weights.config.hidden_size, ranges);
 }
 
-// Tokens that a thread scores at a time with a small model: enough for several responses to share a prompt.
-constexpr int64_t kTokensPerTask = 2048;
-
 // Calls score_some(weights, items, workspace) for all responses, those to the same prompt one behind the
 // other; it returns how many tokens it has scored. Threads take items of their own when the model is small;
 // what a response is scored with shows in no bit of its scores.
@@ -54,6 +52,11 @@ void score_all(const model::Weights& weights, std::span<const model::PromptedRes
   const auto length = [&](size_t i) {
     const auto& [prompt, response] = responses[order[i]];
     return static_cast<int64_t>(prompt.size() + response.size());
+  };
+  const auto added_length = [&](size_t i) {  // behind the response before it, which may have the same prompt
+    const bool is_shared =
+        i > 0 && std::ranges::equal(responses[order[i]].prompt, responses[order[i - 1]].prompt);
+    return is_shared ? static_cast<int64_t>(responses[order[i]].response.size()) : length(i);
   };
   const auto items = [&](const std::pair<size_t, size_t>& range) {
     return std::span(order).subspan(range.first, range.second - range.first);
@@ -73,7 +76,7 @@ void score_all(const model::Weights& weights, std::span<const model::PromptedRes
     return;
   }
   const model::Weights packed = model::pack_weights(weights, config.precision);
-  const auto ranges = pack_in_order(order.size(), std::min(config.batch_tokens, kTokensPerTask), length);
+  const auto ranges = share_out(order.size(), kernels::num_lanes(), config.batch_tokens, added_length);
   workspace.provide_lanes(kernels::num_lanes(ranges.size()));
   std::mutex reporting;
   kernels::parallel_tasks(ranges.size(), [&](size_t i, size_t lane) {
@@ -108,6 +111,26 @@ std::vector<std::pair<size_t, size_t>> pack_in_order(size_t count, int64_t max_t
     ranges.back().second = i + 1;
   }
   return ranges;
+}
+
+std::vector<std::pair<size_t, size_t>> share_out(size_t count, size_t threads, int64_t max_tokens,
+                                                 const std::function<int64_t(size_t)>& length) {
+  constexpr int64_t kFewest = 512, kMost = 2048;
+  std::vector<int64_t> lengths(count);
+  for (size_t i = 0; i < count; ++i) lengths[i] = length(i);
+  int64_t left = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  std::vector<std::pair<size_t, size_t>> tasks;
+  int64_t room = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (tasks.empty() || lengths[i] > room) {
+      tasks.emplace_back(i, i);
+      room = std::min(max_tokens, std::clamp(left / (2 * static_cast<int64_t>(threads)), kFewest, kMost));
+    }
+    tasks.back().second = i + 1;
+    room -= lengths[i];
+    left -= lengths[i];
+  }
+  return tasks;
 }
 
 void check_rollouts(std::span<const Rollout> rollouts, const ModelConfig& config) {

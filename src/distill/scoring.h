@@ -76,6 +76,11 @@ void score_teacher(std::span<Scores> scores, const model::Weights& teacher, std:
 std::vector<std::pair<size_t, size_t>> pack_in_order(size_t count, int64_t max_tokens,
                                                      const std::function<int64_t(size_t)>& length);
 
+// Tasks for threads that take one after the other: enough tokens for several responses to share a prompt, but
+// fewer towards the end, so that all threads end at about the same time.
+std::vector<std::pair<size_t, size_t>> share_out(size_t count, size_t threads, int64_t max_tokens,
+                                                 const std::function<int64_t(size_t)>& length);
+
 // Refuses rollouts without prompt or response, or longer than the model's context, naming query and sample.
 void check_rollouts(std::span<const Rollout> rollouts, const ModelConfig& config);
 

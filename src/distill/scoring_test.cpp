@@ -154,6 +154,24 @@ TEST(PackInOrder, FillsUpToTheLimitAndGivesALongOneItsOwnPass) {
   EXPECT_EQ(ranges, (std::vector<std::pair<size_t, size_t>>{{0, 2}, {2, 3}, {3, 6}}));
 }
 
+TEST(ShareOut, MakesTasksSmallerTowardsTheEnd) {
+  const auto sizes = [](size_t count, size_t threads, int64_t max_tokens, int64_t each) {
+    std::vector<size_t> result;
+    size_t next = 0;
+    for (const auto& [begin, end] : share_out(count, threads, max_tokens, [&](size_t) { return each; })) {
+      EXPECT_EQ(begin, next);
+      next = end;
+      result.push_back(end - begin);
+    }
+    EXPECT_EQ(next, count);
+    return result;
+  };
+  EXPECT_EQ(sizes(100, 2, 8192, 200),
+            (std::vector<size_t>{10, 10, 10, 10, 10, 10, 10, 7, 5, 4, 3, 2, 2, 2, 2, 2, 1}));
+  EXPECT_EQ(sizes(5, 2, 100, 200), (std::vector<size_t>{1, 1, 1, 1, 1})) << "above any limit";
+  EXPECT_TRUE(sizes(0, 2, 8192, 200).empty());
+}
+
 TEST(CheckRollouts, NamesQueryAndSample) {
   const auto config = tiny_config(Architecture::qwen3);
   const auto message = [&](Rollout rollout) -> std::string {
