@@ -111,7 +111,9 @@ template <bool kAllVisible>
     second = exp(second);
   } else {  // the exponential of -inf is 0, but a slow one
     first = first_lanes(exp(first_lanes(first, visible, 0.0f)), visible, 0.0f);
-    second = first_lanes(exp(first_lanes(second, visible - kLanes, 0.0f)), visible - kLanes, 0.0f);
+    second = visible > kLanes
+                 ? first_lanes(exp(first_lanes(second, visible - kLanes, 0.0f)), visible - kLanes, 0.0f)
+                 : broadcast(0.0f);
   }
   store(first, scores);
   store(second, scores + kLanes);
@@ -205,10 +207,7 @@ class Attend {
   }
   float& factor(int64_t block, int64_t row) { return scratch_[at_.factors + block * rows_ + row]; }
   float* outputs(int64_t row) { return scratch_ + at_.outputs + row * distance_; }
-  // Of the first token that sees a block; the rows before it have nothing to do there.
-  int64_t first_row(int64_t begin) const {
-    return std::max<int64_t>(0, begin - task_.first_position) * task_.group;
-  }
+  RowsOfBlock rows_of(int64_t begin) const { return {begin, task_.first_position, rows_, task_.group}; }
 
   // Walks through the pages without dividing by their size.
   const Element* next_block() {
@@ -239,28 +238,23 @@ class Attend {
   }
 
   void find_scores(int64_t block, int64_t begin, const Element* keys, const Element* next) {
-    const int64_t first = first_row(begin), live = rows_ - first;
-    const StridedRows query_rows{q_ + first * q_distance_, q_distance_, 1};
-    float* const to = scores(block, first);
+    const RowsOfBlock rows = rows_of(begin);
     if (is_read_once_) {
-      product(to, kKeyBlock, query_rows, keys, kKeyBlock, live, kKeyBlock, width_, false,
-              FetchAhead{next ? next - keys : 0});
+      product(scores(block, rows.first), kKeyBlock, {q_ + rows.first * q_distance_, q_distance_, 1}, keys,
+              kKeyBlock, rows.count(), kKeyBlock, width_, false, FetchAhead{next ? next - keys : 0});
       return;
     }
-    fetch_ = BlockFetch(next, block_bytes_, num_tiles(live, kKeyBlock) + num_tiles(live, columns_));
+    fetch_ = BlockFetch(next, block_bytes_,
+                        num_tiles(rows.count(), kKeyBlock) + num_tiles(rows.count(), columns_));
     if (is_staged_)
       stage_block(scratch_ + at_.keys, scratch_ + at_.values, keys, keys + width_ * kKeyBlock, width_);
-    const auto multiply = [&](const auto* from) {
-      if (is_far_)
-        product(to, kKeyBlock, query_rows, from, kKeyBlock, live, kKeyBlock, width_, false,
-                FetchNext{&fetch_});
-      else
-        product(to, kKeyBlock, query_rows, from, kKeyBlock, live, kKeyBlock, width_, false);
+    const auto multiply = [&](const auto* from, auto fetch) {
+      rows.for_halves([&](int64_t row, int64_t count, int64_t n) {
+        product(scores(block, row), kKeyBlock, {q_ + row * q_distance_, q_distance_, 1}, from, kKeyBlock,
+                count, n, width_, false, fetch);
+      });
     };
-    if (is_staged_)
-      multiply(scratch_ + at_.keys);
-    else
-      multiply(keys);
+    with_fetch(multiply, scratch_ + at_.keys, keys);
   }
 
   // `visible` counts from the first of the blocks.
@@ -278,29 +272,43 @@ class Attend {
 
   void add_values(int64_t block, int64_t begin, const Element* keys, const Element* next) {
     const Element* const values = keys + width_ * kKeyBlock;
-    const int64_t first = first_row(begin), live = rows_ - first;
+    const RowsOfBlock rows = rows_of(begin);
     const int64_t depth = std::min(kKeyBlock, last_position_ - begin + 1);
-    for (int64_t m = first; m < rows_; ++m)
+    for (int64_t m = rows.first; m < rows.end; ++m)
       if (factor(block, m) != 1.0f)
         for (int64_t e = 0; e < columns_; e += kWidth)
           hn::StoreU(hn::Mul(hn::LoadU(FloatTag(), outputs(m) + e), hn::Set(FloatTag(), factor(block, m))),
                      FloatTag(), outputs(m) + e);
-    const StridedRows weights{scores(block, first), kKeyBlock, 1};
     const bool add = begin > 0;
-    const auto multiply = [&](const auto* from, int64_t distance) {
-      if (is_far_)
-        product(outputs(first), distance_, weights, from, distance, live, columns_, depth, add,
-                FetchNext{&fetch_});
-      else
-        product(outputs(first), distance_, weights, from, distance, live, columns_, depth, add);
+    if (is_read_once_) {
+      product(outputs(rows.first), distance_, {scores(block, rows.first), kKeyBlock, 1}, values,
+              task_.cache.value_stride, rows.count(), columns_, depth, add,
+              FetchAhead{next ? next - keys : 0});
+      return;
+    }
+    const int64_t value_distance = is_staged_ ? distance_ : task_.cache.value_stride;
+    const auto multiply = [&](const auto* from, auto fetch) {
+      rows.for_halves([&](int64_t row, int64_t count, int64_t n) {
+        product(outputs(row), distance_, {scores(block, row), kKeyBlock, 1}, from, value_distance, count,
+                columns_, std::min(n, depth), add, fetch);
+      });
     };
-    if (is_read_once_)
-      product(outputs(first), distance_, weights, values, task_.cache.value_stride, live, columns_, depth,
-              add, FetchAhead{next ? next - keys : 0});
-    else if (is_staged_)
-      multiply(scratch_ + at_.values, distance_);
+    with_fetch(multiply, scratch_ + at_.values, values);
+  }
+
+  // Calls multiply(block, fetch) with the block where it is read, staged or in its page.
+  template <class Multiply>
+  void with_fetch(const Multiply& multiply, const float* staged, const Element* in_page) {
+    const auto on = [&](const auto* from) {
+      if (is_far_)
+        multiply(from, FetchNext{&fetch_});
+      else
+        multiply(from, NoFetch());
+    };
+    if (is_staged_)
+      on(staged);
     else
-      multiply(values, task_.cache.value_stride);
+      on(in_page);
   }
 
   void store_results() {

@@ -33,6 +33,27 @@ constexpr int64_t chunk_at(int64_t position, int64_t end, int64_t tokens_at_once
   return std::min(tokens_at_once - position % tokens_at_once, end - position);
 }
 
+// The rows of a chunk that see something of a key block: [first, middle) no more than its first half,
+// [middle, end) more.
+struct RowsOfBlock {
+  int64_t first, middle, end;
+  // A row is a query token, from position first_token on, in one of `group` heads.
+  constexpr RowsOfBlock(int64_t block_begin, int64_t first_token, int64_t rows, int64_t group) : end(rows) {
+    const auto row_at = [&](int64_t position) {
+      return std::min(rows, std::max<int64_t>(0, position - first_token) * group);
+    };
+    first = row_at(block_begin);
+    middle = row_at(block_begin + kKeyBlock / 2);
+  }
+  int64_t count() const { return end - first; }
+  // Calls part(row, count, keys) for both kinds of rows, as far as there are any.
+  template <class Part>
+  void for_halves(const Part& part) const {
+    if (first < middle) part(first, middle - first, kKeyBlock / 2);
+    if (middle < end) part(middle, end - middle, kKeyBlock);
+  }
+};
+
 // to [E][32], columns first..first + keys = from [keys][E] transposed.
 void transpose_keys(float* to, const float* from, int64_t from_stride, int64_t first, int64_t keys,
                     int64_t head_dim);

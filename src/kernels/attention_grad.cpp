@@ -75,19 +75,20 @@ HWY_INLINE void copy_padded(float* to, const float* from, int64_t width, int64_t
   for (; e < padded; ++e) to[e] = 0.0f;
 }
 
-// scores become P, grad_scores become dS; both 0 for keys the row does not see.
+// scores become P, grad_scores become dS; both 0 for keys the row does not see, of the half of the block that
+// it sees something of.
 HWY_INLINE void score_gradients(float* scores, float* grad_scores, float log_sum_exp, float delta,
                                 int64_t visible, float scale) {
   const Lanes scales = broadcast(scale), lse = broadcast(-log_sum_exp), deltas = broadcast(delta);
-#pragma GCC unroll 2
-  for (int64_t j = 0; j < kKeyBlock; j += kLanes) {
+  const int64_t computed = visible <= kLanes ? kLanes : kKeyBlock;
+  for (int64_t j = 0; j < computed; j += kLanes) {
     const Lanes p = exp(fma(load(scores + j), scales, lse));
     store(p, scores + j);
     store(p * (load(grad_scores + j) - deltas) * scales, grad_scores + j);
   }
   if (visible < kKeyBlock) {
-    std::fill(scores + visible, scores + kKeyBlock, 0.0f);
-    std::fill(grad_scores + visible, grad_scores + kKeyBlock, 0.0f);
+    std::fill(scores + visible, scores + computed, 0.0f);
+    std::fill(grad_scores + visible, grad_scores + computed, 0.0f);
   }
 }
 
@@ -129,29 +130,43 @@ template <class Fetch>
 void grad_block(const GradTask& task, const GradScratch& at, float* scratch, int64_t first, int64_t tokens,
                 int64_t begin, Fetch fetch) {
   const int64_t width = task.head_dim, padded = round_up(width, kWidth), distance = row_distance(width);
-  const int64_t group = task.group, rows = tokens * group,
-                first_row = std::max<int64_t>(0, begin - first) * group, live = rows - first_row;
+  const int64_t group = task.group;
+  const RowsOfBlock rows(begin, first, tokens * group, group);
   const int64_t keys = std::min(kKeyBlock, first + tokens - begin);
   float* const block = scratch + at.block(begin);
-  float *const q = scratch + at.q + first_row * distance, *const grad_out =
-                                                              scratch + at.grad_out + first_row * distance;
-  float* const scores = scratch + at.scores + first_row * kKeyBlock;
-  float* const grad_scores = scratch + at.grad_scores + first_row * kKeyBlock;
-  product(scores, kKeyBlock, {q, distance, 1}, block, kKeyBlock, live, kKeyBlock, width, false, fetch);
-  product(grad_scores, kKeyBlock, {grad_out, distance, 1}, block + at.values_across, kKeyBlock, live,
-          kKeyBlock, width, false, fetch);
-  for (int64_t m = first_row; m < rows; ++m) {
+  const auto q = [&](int64_t row) { return scratch + at.q + row * distance; };
+  const auto grad_out = [&](int64_t row) { return scratch + at.grad_out + row * distance; };
+  const auto scores = [&](int64_t row) { return scratch + at.scores + row * kKeyBlock; };
+  const auto grad_scores = [&](int64_t row) { return scratch + at.grad_scores + row * kKeyBlock; };
+  rows.for_halves([&](int64_t row, int64_t count, int64_t n) {
+    product(scores(row), kKeyBlock, {q(row), distance, 1}, block, kKeyBlock, count, n, width, false, fetch);
+    product(grad_scores(row), kKeyBlock, {grad_out(row), distance, 1}, block + at.values_across, kKeyBlock,
+            count, n, width, false, fetch);
+  });
+  for (int64_t m = rows.first; m < rows.end; ++m) {
     const int64_t token = first + m / group;
-    score_gradients(scratch + at.scores + m * kKeyBlock, scratch + at.grad_scores + m * kKeyBlock,
+    score_gradients(scores(m), grad_scores(m),
                     task.log_sum_exp[(token - task.shared) * task.lse_stride + m % group],
                     scratch[at.deltas + m], token - begin + 1, task.scale);
   }
-  product(block + at.grad_values, distance, {scores, 1, kKeyBlock}, grad_out, distance, keys, padded, live,
-          true, fetch);
-  product(block + at.grad_keys, distance, {grad_scores, 1, kKeyBlock}, q, distance, keys, padded, live, true,
-          fetch);
-  product(scratch + at.grad_q + first_row * distance, distance, {grad_scores, kKeyBlock, 1}, block + at.keys,
-          distance, live, padded, keys, begin > 0, fetch);
+  // Keys [key, key + count), seen by the rows from `row` on.
+  const auto add_to_keys = [&](int64_t key, int64_t count, int64_t row) {
+    product(block + at.grad_values + key * distance, distance, {scores(row) + key, 1, kKeyBlock},
+            grad_out(row), distance, count, padded, rows.end - row, true, fetch);
+    product(block + at.grad_keys + key * distance, distance, {grad_scores(row) + key, 1, kKeyBlock}, q(row),
+            distance, count, padded, rows.end - row, true, fetch);
+  };
+  if (rows.first == rows.middle) {
+    add_to_keys(0, keys, rows.first);
+  } else {
+    constexpr int64_t kHalf = kKeyBlock / 2;
+    add_to_keys(0, std::min(kHalf, keys), rows.first);
+    if (rows.middle < rows.end) add_to_keys(kHalf, keys - kHalf, rows.middle);
+  }
+  rows.for_halves([&](int64_t row, int64_t count, int64_t n) {
+    product(scratch + at.grad_q + row * distance, distance, {grad_scores(row), kKeyBlock, 1}, block + at.keys,
+            distance, count, padded, std::min(n, keys), begin > 0, fetch);
+  });
 }
 
 void grad_task(const GradTask& task, float* scratch) {
