@@ -137,7 +137,7 @@ void trace_block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, c
   const ModelConfig& c = context.config;
   const size_t rows = rows_of(context);
   const auto keep = [&](Buffer& residual) {
-    if (!context.keeps_residuals) return;
+    if (!context.for_gradient) return;
     residual.resize(x.size());
     std::copy(x.begin(), x.end(), residual.data());
   };
@@ -150,7 +150,7 @@ void trace_block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, c
   if (context.precision == Precision::bf16) kernels::round_to_bf16(trace.v);
   prepare_queries_and_keys(scratch, trace.q_inv_rms, trace.k_inv_rms, trace, weights, context);
   trace.attended.resize(trace.q.size());
-  trace.log_sum_exp.resize(rows * static_cast<size_t>(c.num_heads));
+  trace.log_sum_exp.resize(context.for_gradient ? rows * static_cast<size_t>(c.num_heads) : 0);
   attend(trace.attended, trace.log_sum_exp, scratch.q, scratch.k, trace.v);
   scratch.projected.resize(x.size());
   weights.o.apply(scratch.projected, trace.attended, context.precision);

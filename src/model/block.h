@@ -51,7 +51,8 @@ struct BlockScratch {
 // Bytes of the scratch for one token, for block() alone or for block_grad() too. Dense layers.
 size_t scratch_bytes_per_token(const ModelConfig& config, bool with_gradient);
 
-// Computes attention's output for the rows of this layer: out [T, H*E], log_sum_exp [T, H] (may be ignored).
+// Computes attention's output for the rows of this layer: out [T, H*E], log_sum_exp [T, H] (may be
+// empty, may be ignored).
 using Attend =
     std::function<void(std::span<float> out, std::span<float> log_sum_exp, std::span<const float> q,
                        std::span<const float> k, std::span<const float> v)>;
@@ -62,7 +63,7 @@ struct BlockContext {
   const kernels::RopeTable& rope;
   std::span<const int32_t> positions;  // [T]
   Precision precision;
-  bool keeps_residuals = true;  // in the trace; only the gradient needs them
+  bool for_gradient = true;  // the trace keeps residuals and log_sum_exp, which nothing else needs
 };
 
 // What block_grad needs, in `trace`; of block() everything but the last step, so x [T, D] is replaced by the

@@ -37,7 +37,7 @@ void Decoder::step(DecodeMemory& memory, KvCache& cache, std::span<const DecodeR
   x.resize(tokens.size() * width);
   kernels::embedding(x, tokens, weights_.embedding.stored);
   const BlockContext context{c, workspace.rope_for(c, longest), positions, precision_,
-                             /*keeps_residuals=*/false};
+                             /*for_gradient=*/false};
   const kernels::AttentionShape shape = attention_shape(c);
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
     const kernels::KvPageView pages = cache.layer(static_cast<int64_t>(i));

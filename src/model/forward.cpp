@@ -86,7 +86,7 @@ void forward_together(std::span<float> hidden, const Weights& weights, const Pac
   x.resize(batch.tokens.size() * static_cast<size_t>(c.hidden_size));
   kernels::embedding(x, batch.tokens, weights.embedding.stored);
   const BlockContext context{c, workspace.rope_for(c, num_positions(batch)), batch.positions, precision,
-                             /*keeps_residuals=*/false};
+                             /*for_gradient=*/false};
   for (size_t i = 0; i < weights.layers.size(); ++i)
     block(x, workspace.trace, workspace.scratch, weights.layers[i], context, attention_in(i));
   workspace.trace.input_inv_rms.resize(batch.tokens.size());
