@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 
+#include "app/bench_iteration.h"
 #include "app/commands.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -102,6 +103,7 @@ class Bench {
       train(Precision::bf16, train_tokens_);
       if (is_long_ && !is_tiny()) train(Precision::f32, 16384);
     }
+    if (is_tiny() && measures("iteration")) iteration();
     return rows_;
   }
 
@@ -291,6 +293,15 @@ class Bench {
             [&] { (void)distill::accumulate_gradient(gradients, pass, weights, items, {}, precision); });
   }
 
+  // A run of the trainer with models of its own.
+  void iteration() {
+    const BenchIteration work;
+    measure("iteration, 480 x 200 tokens", work.num_tokens(),
+            limits_.f32_flops / (work.flops() / work.num_tokens()), Bound::compute, Precision::f32, 5,
+            [&] { work.run(); });
+    log_info(fmt::format("one iteration: {:.2f} s", work.num_tokens() / rows_.back().tokens_per_second));
+  }
+
   // Sixteen candidates with coefficients of both signs at every position.
   static distill::Supervision constant_supervision(const Rollout& rollout) {
     distill::Supervision s;
@@ -364,8 +375,11 @@ void add_bench(CLI::App& app) {
   command->add_option("--tokens", options->tokens, "of the response to train on; not for tiny")
       ->check(CLI::Range(2, 32768))
       ->capture_default_str();
-  command->add_option("--work", options->works, "only these kinds of work: decode, score, train")
-      ->check(CLI::IsMember({"decode", "score", "train"}))
+  command
+      ->add_option("--work", options->works,
+                   "only these kinds of work: decode, score, train, iteration (of the\n"
+                   "trainer, with --shape tiny)")
+      ->check(CLI::IsMember({"decode", "score", "train", "iteration"}))
       ->delimiter(',');
   command->footer("Example:\n  ropd bench --shape tiny\n  ropd bench --shape qwen3-0.6b --long --json");
   command->callback([options, command] {

@@ -180,6 +180,7 @@ void Engine::run_steps(Run& run, Lane& lane) const {
       lock.unlock();
       compute_step(run, lane);
       lock.lock();
+      if (run.has_failed) return;  // hooks hear no more
       finish_step(run, lane);
       run.step_ended.notify_all();
     }

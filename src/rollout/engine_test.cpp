@@ -295,6 +295,41 @@ TEST_F(EngineTest, StopsBetweenStepsWhenAsked) {
   EXPECT_LT(summary.num_done, requests_.size());
 }
 
+TEST_F(EngineTest, ThreadsWithSequencesOfTheirOwnGiveTheSameResponses) {
+  EngineConfig config = engine_config();
+  config.eos_ids = {};
+  config.memory_bytes = 9 * model::KvCache::page_bytes(parameters_.config(), Precision::f32, 32);
+  const auto run_on = [&](int threads, RunSummary* summary = nullptr) {
+    const SetThreads set(threads);
+    Engine engine(parameters_.weights(), Precision::f32, config);
+    return run(engine, requests_, summary);
+  };
+  const Result expected = run_on(1);
+  EXPECT_EQ(decode_lanes(parameters_.config(), requests_.size()),
+            std::min<size_t>(6, static_cast<size_t>(omp_get_max_threads())));
+  for (const int threads : {2, 3, 6}) {
+    RunSummary summary;
+    expect_same(expected, run_on(threads, &summary), std::to_string(threads) + " threads");
+    EXPECT_GT(summary.num_preemptions, 0u) << "or little is shown";
+  }
+}
+
+TEST_F(EngineTest, AHookThatThrowsEndsTheRunOfAllThreads) {
+  const SetThreads three(3);
+  Engine engine(parameters_.weights(), Precision::f32, engine_config());
+  const Result expected = run(engine, requests_);
+  for (const size_t fails_at : {1, 2, 10, 24}) {
+    size_t num_done = 0;
+    EXPECT_THROW(engine.run(requests_, {.on_done =
+                                            [&](size_t, Rollout&&) {
+                                              if (++num_done == fails_at) fail("the disk is full");
+                                            }}),
+                 Error);
+    EXPECT_EQ(num_done, fails_at) << "nothing more is told";
+  }
+  expect_same(expected, run(engine, requests_), "after failures");
+}
+
 template <class Action>
 std::string error_of(Action action) {
   try {
