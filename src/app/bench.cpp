@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/stop.h"
 #include "distill/gradient.h"
 #include "distill/scoring.h"
 #include "kernels/limits.h"
@@ -295,6 +296,7 @@ class Bench {
 
   // A run of the trainer with models of its own.
   void iteration() {
+    install_stop_handlers();  // the run ends in order, and its folder goes
     const BenchIteration work;
     measure("iteration, 480 x 200 tokens", work.num_tokens(),
             limits_.f32_flops / (work.flops() / work.num_tokens()), Bound::compute, Precision::f32, 5,
@@ -383,6 +385,9 @@ void add_bench(CLI::App& app) {
       ->delimiter(',');
   command->footer("Example:\n  ropd bench --shape tiny\n  ropd bench --shape qwen3-0.6b --long --json");
   command->callback([options, command] {
+    if (options->shape != "tiny" && std::ranges::count(options->works, "iteration") > 0)
+      throw CLI::ValidationError(
+          "--work", "iteration has models of its own: it goes with --shape tiny, not " + options->shape);
     Bench bench(options->shape, options->is_long, options->tokens, options->works);
     const auto rows = bench.run();
     print(bench, options->shape, rows, wants_json(*command));

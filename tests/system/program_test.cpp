@@ -41,8 +41,8 @@ TEST(Program, HelpHasExamples) {
 }
 
 TEST(Program, WrongUsageGivesTwoAndOneLine) {
-  for (const char* arguments :
-       {"", "nonsense", "inspect", "inspect --nonsense x", "--threads 0 inspect x", "completion tcsh"}) {
+  for (const char* arguments : {"", "nonsense", "inspect", "inspect --nonsense x", "--threads 0 inspect x",
+                                "completion tcsh", "bench --work iteration --shape qwen3-0.6b"}) {
     const auto outcome = run_ropd(arguments);
     EXPECT_EQ(outcome.exit_code, 2) << arguments;
     EXPECT_EQ(outcome.out, "") << arguments;
