@@ -59,6 +59,23 @@ ModelConfig shape_named(const std::string& name) {
   return c;
 }
 
+double block_parameters(const ModelConfig& c) {
+  const double width = static_cast<double>(c.hidden_size);
+  return static_cast<double>(c.num_layers) *
+         (width * static_cast<double>(c.head_dim * (2 * c.num_heads + 2 * c.num_kv_heads)) +
+          3 * width * static_cast<double>(c.intermediate_size));
+}
+double head_parameters(const ModelConfig& c) { return static_cast<double>(c.hidden_size * c.vocab_size); }
+
+// Operations of a token in the forward pass over a sequence: two for every parameter, and causal attention,
+// which sees half of the sequence on average. Gradients take twice as many. Neither what is computed a
+// second time to save memory nor keys that are masked count.
+double forward_flops(const ModelConfig& c, double tokens, bool with_head) {
+  const double attention =
+      4 * static_cast<double>(c.num_layers * c.num_heads * c.head_dim) * (tokens + 1) / 2;
+  return 2 * (block_parameters(c) + (with_head ? head_parameters(c) : 0)) + attention;
+}
+
 enum class Bound { compute, memory };
 
 struct Row {
@@ -78,14 +95,7 @@ class Bench {
         config_(shape_named(name_)),
         is_long_(is_long),
         train_tokens_(train_tokens),
-        works_(std::move(works)) {
-    const double width = static_cast<double>(config_.hidden_size);
-    block_parameters_ =
-        static_cast<double>(config_.num_layers) *
-        (width * static_cast<double>(config_.head_dim * (2 * config_.num_heads + 2 * config_.num_kv_heads)) +
-         3 * width * static_cast<double>(config_.intermediate_size));
-    head_parameters_ = width * static_cast<double>(config_.vocab_size);
-  }
+        works_(std::move(works)) {}
 
   std::vector<Row> run() {
     limits_ = kernels::measure_limits(0.5);
@@ -116,20 +126,11 @@ class Bench {
   const bool is_long_;
   const size_t train_tokens_;
   const std::vector<std::string> works_;
-  double block_parameters_ = 0, head_parameters_ = 0;
   kernels::MachineLimits limits_;
   std::vector<Row> rows_;
 
   bool measures(const char* work) const {
     return works_.empty() || std::find(works_.begin(), works_.end(), work) != works_.end();
-  }
-  // Operations of a token in the forward pass over a sequence: two for every parameter, and causal attention,
-  // which sees half of the sequence on average. Gradients take twice as many. Neither what is computed a
-  // second time to save memory nor keys that are masked count.
-  double forward_flops(double tokens, bool with_head) const {
-    const double attention =
-        4 * static_cast<double>(config_.num_layers * config_.num_heads * config_.head_dim) * (tokens + 1) / 2;
-    return 2 * (block_parameters_ + (with_head ? head_parameters_ : 0)) + attention;
   }
   bool is_tiny() const { return config_.vocab_size < 1000; }
   double flops(Precision precision) const {
@@ -177,8 +178,8 @@ class Bench {
     const Precision precision = is_tiny() ? Precision::f32 : Precision::bf16;
     const model::Decoder decoder(model::pack_weights(weights, precision), precision);
     const double weight_bytes =
-        (block_parameters_ + head_parameters_) * (precision == Precision::bf16 ? 2 : 4);
-    const double token_flops = 2 * (block_parameters_ + head_parameters_);
+        (block_parameters(config_) + head_parameters(config_)) * (precision == Precision::bf16 ? 2 : 4);
+    const double token_flops = 2 * (block_parameters(config_) + head_parameters(config_));
     const std::vector<int64_t> counts =
         is_tiny() ? std::vector<int64_t>{1, 64, 480} : std::vector<int64_t>{1, 8, 32, 64};
     for (const int64_t count : counts) decode_at(decoder, precision, count, 32, weight_bytes, token_flops);
@@ -231,8 +232,8 @@ class Bench {
     const std::vector<Token> tokens(kTokens, 7);
     const std::vector<model::DecodeRows> rows = {{tokens, 0, pages.data(), true}};
     model::DecodeMemory memory;
-    measure("prefill 512, bf16", kTokens, flops(precision) / forward_flops(kTokens, false), Bound::compute,
-            precision, several(),
+    measure("prefill 512, bf16", kTokens, flops(precision) / forward_flops(config_, kTokens, false),
+            Bound::compute, precision, several(),
             [&] { decoder.step(memory, cache, rows, [](size_t, std::span<float>) {}); });
   }
 
@@ -253,7 +254,7 @@ class Bench {
     const double tokens = is_tiny() ? 48000 : 512;
     model::Workspace workspace;
     measure(precision == Precision::bf16 ? "score, top 16, bf16" : "score, top 16, f32", tokens,
-            flops(precision) / forward_flops(is_tiny() ? 100 : 512, true), Bound::compute, precision,
+            flops(precision) / forward_flops(config_, is_tiny() ? 100 : 512, true), Bound::compute, precision,
             several(), [&] {
               (void)distill::score_student(weights, batch, {.top_k = 16, .precision = precision}, workspace);
             });
@@ -287,20 +288,26 @@ class Bench {
     for (size_t i = 0; i < batch.size(); ++i) items.push_back({&batch[i], &supervision[i], 1e-3f});
     model::TrainingPass pass(weights, precision, kTraceBytes);
     const std::string kind = precision == Precision::bf16 ? "train, bf16 products" : "train, f32";
-    measure(is_tiny() ? kind : fmt::format("{}, {} tokens", kind, length),
-            static_cast<double>(is_tiny() ? 12800 : length - 1),
-            flops(precision) / (3 * forward_flops(is_tiny() ? 100 : static_cast<double>(length), true)),
-            Bound::compute, precision, length > 1024 ? 1 : several(),
-            [&] { (void)distill::accumulate_gradient(gradients, pass, weights, items, {}, precision); });
+    measure(
+        is_tiny() ? kind : fmt::format("{}, {} tokens", kind, length),
+        static_cast<double>(is_tiny() ? 12800 : length - 1),
+        flops(precision) / (3 * forward_flops(config_, is_tiny() ? 100 : static_cast<double>(length), true)),
+        Bound::compute, precision, length > 1024 ? 1 : several(),
+        [&] { (void)distill::accumulate_gradient(gradients, pass, weights, items, {}, precision); });
   }
 
   // A run of the trainer with models of its own.
   void iteration() {
     install_stop_handlers();  // the run ends in order, and its folder goes
     const BenchIteration work;
-    measure("iteration, 480 x 200 tokens", work.num_tokens(),
-            limits_.f32_flops / (work.flops() / work.num_tokens()), Bound::compute, Precision::f32, 5,
-            [&] { work.run(); });
+    const auto flops_of = [&](const ModelConfig& c) {
+      return forward_flops(c, work.sequence_tokens(), true);
+    };
+    // Sampling, the teacher's pass, and the updates with their gradients.
+    const double token_flops =
+        flops_of(work.student()) + flops_of(work.teacher()) + 3 * flops_of(work.student());
+    measure("iteration, 480 x 200 tokens", work.num_tokens(), limits_.f32_flops / token_flops, Bound::compute,
+            Precision::f32, 5, [&] { work.run(); });
     log_info(fmt::format("one iteration: {:.2f} s", work.num_tokens() / rows_.back().tokens_per_second));
   }
 

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/progress.h"
 #include "io/save_model.h"
 #include "lab/model_files.h"
 #include "lab/world.h"
@@ -28,8 +27,6 @@ ModelConfig shape(int64_t width, int64_t layers, int64_t heads, int64_t inner) {
   config.intermediate_size = inner;
   return config;
 }
-ModelConfig student_shape() { return shape(128, 3, 4, 320); }
-ModelConfig teacher_shape() { return shape(192, 5, 6, 512); }
 
 // A model that never ends a response: its end token is none.
 void write_model(const Path& folder, const ModelConfig& config, uint64_t seed) {
@@ -57,29 +54,39 @@ void write_model(const Path& folder, const ModelConfig& config, uint64_t seed) {
                            tensors);
 }
 
-// Operations of the forward pass for one token behind `context` others: two for every parameter of a product,
-// and attention.
-double token_flops(const ModelConfig& c, double context) {
-  const double heads = static_cast<double>(c.num_heads * c.head_dim),
-               kv_heads = static_cast<double>(c.num_kv_heads * c.head_dim),
-               width = static_cast<double>(c.hidden_size);
-  const double layer = 2 * width * (2 * heads + 2 * kv_heads + 3 * static_cast<double>(c.intermediate_size)) +
-                       4 * heads * (context + 1);
-  return static_cast<double>(c.num_layers) * layer + 2 * width * static_cast<double>(c.vocab_size);
+// A run's own messages would stand between the rows of the bench.
+class Silence {
+ public:
+  Silence() : before_(log_level()) { set_log_level(LogLevel::quiet); }
+  Silence(const Silence&) = delete;
+  Silence& operator=(const Silence&) = delete;
+  ~Silence() { set_log_level(before_); }
+
+ private:
+  const LogLevel before_;
+};
+
+Path make_folder() {
+  std::error_code error;
+  const Path parent = std::filesystem::temp_directory_path(error);
+  if (error) fail("bench: no folder for temporary files: ", error.message(), " (TMPDIR?)");
+  const Path folder = parent / ("ropd-bench-" + std::to_string(::getpid()));
+  std::filesystem::remove_all(folder, error);  // left by a killed process that had the same id
+  std::filesystem::create_directories(folder, error);
+  if (error) fail(folder.string(), ": cannot create the folder: ", error.message(), " (TMPDIR?)");
+  return folder;
 }
 
 }  // namespace
 
 BenchIteration::BenchIteration()
-    : folder_(std::filesystem::temp_directory_path() / ("ropd-bench-" + std::to_string(::getpid()))) {
-  std::filesystem::remove_all(folder_);  // left by a killed process that had the same id
-  std::filesystem::create_directories(folder_);
-  write_model(folder_ / "student", student_shape(), 1);
-  write_model(folder_ / "teacher", teacher_shape(), 2);
+    : student_(shape(128, 3, 4, 320)), teacher_(shape(192, 5, 6, 512)), folder_(make_folder()) {
+  write_model(folder_ / "student", student_, 1);
+  write_model(folder_ / "teacher", teacher_, 2);
   std::string queries;
-  for (int q = 0; q < static_cast<int>(kQueries); ++q) {
+  for (int q = 0; q < kQueries; ++q) {
     std::string problem;
-    for (int i = 0; i < static_cast<int>(kPromptTokens); ++i)
+    for (int i = 0; i < kPromptTokens; ++i)
       problem += lab::token_text(static_cast<Token>((q * 7 + i * i * 3 + i) % 16));
     queries += Json{{"id", "q" + std::to_string(q)}, {"problem", problem}, {"answer", "1"}}.dump() + "\n";
   }
@@ -104,18 +111,9 @@ void BenchIteration::run() const {
       "alarms: {{student_mass: 0, truncation: 1}}\n",
       folder_.string(), kResponseTokens, kResponses);
   std::filesystem::remove_all(folder_ / "run");
-  const LogLevel level = log_level();
-  set_log_level(LogLevel::quiet);
-  const auto outcome = train::start_run(train::parse_train_config(text, "bench"), "ropd bench");
-  set_log_level(level);
-  if (outcome != train::RunOutcome::done) fail("bench: the iteration was stopped");
-}
-
-double BenchIteration::flops() const {
-  const double context = kPromptTokens + kResponseTokens / 2;
-  const double student = token_flops(student_shape(), context),
-               teacher = token_flops(teacher_shape(), context);
-  return num_tokens() * (student + teacher + 3 * student);
+  const Silence silence;
+  if (train::start_run(train::parse_train_config(text, "bench"), "ropd bench") != train::RunOutcome::done)
+    fail("bench: the iteration was stopped");
 }
 
 }  // namespace ropd::app

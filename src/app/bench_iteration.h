@@ -3,6 +3,7 @@
 // parameters, four minibatches.
 #pragma once
 #include "base/file.h"
+#include "records/model_config.h"
 
 namespace ropd::app {
 
@@ -16,12 +17,14 @@ class BenchIteration {
 
   // A new run of one iteration, from its first file to its last.
   void run() const;
-  double num_tokens() const { return kResponses * kResponseTokens; }
-  // Operations that one iteration cannot do without: sampling, the teacher's pass and the updates.
-  double flops() const;
+  const ModelConfig& student() const { return student_; }
+  const ModelConfig& teacher() const { return teacher_; }
+  double num_tokens() const { return kResponses * kResponseTokens; }  // of the responses
+  double sequence_tokens() const { return kPromptTokens + kResponseTokens; }
 
  private:
-  static constexpr double kQueries = 48, kResponses = 480, kPromptTokens = 25, kResponseTokens = 200;
+  static constexpr int kQueries = 48, kResponses = 480, kPromptTokens = 25, kResponseTokens = 200;
+  const ModelConfig student_, teacher_;
   const Path folder_;
 };
 

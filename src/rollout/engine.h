@@ -53,7 +53,7 @@ struct RunHooks {
   // Every token as it is drawn, for live display; may be empty.
   std::function<void(size_t request, Token token)> on_token = {};
   // The logits, divided by the temperature, from which a token was drawn; may be empty. Called by several
-  // threads at a time, but for one request by one, in order of its tokens.
+  // threads at a time, but for one request by one, in order of its tokens; must not throw.
   std::function<void(size_t request, Token token, std::span<const float> logits)> on_row = {};
   // After every step; may be empty. Threads that decode sequences of their own make steps of their own.
   std::function<void(const RunSummary& so_far)> on_step = {};
@@ -64,8 +64,8 @@ struct RunHooks {
 // as long with 36 a thread as with 18.
 int64_t batch_in_cache(double tokens_each, double token_bytes);
 
-// Threads that decode so many sequences each on its own, so that none waits for another at the end of a step;
-// 1: a large model or few sequences, all threads share the products of one step.
+// How many threads share so many sequences out and decode, each its own, so that none waits for another at
+// the end of a step. 1 for a large model or few sequences: all threads share the products of one step.
 size_t decode_lanes(const ModelConfig& model, size_t num_sequences);
 
 // Keeps a packed copy of the weights; the embedding and the norms stay views into the caller's. Not

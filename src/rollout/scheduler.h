@@ -1,11 +1,9 @@
 // Which tokens of which sequences run in the next step: continuous batching over a bounded number of pages.
 //   admission   preempted sequences first, then samples of prompts that are in the cache, then new prompts;
-//   only while
-//               every running sequence could still get one more page
+//               only while every running sequence could still get one more page
 //   prompts     prefilled once, in chunks, by the first sample; the other samples fork its pages
 //   preemption  when pages run out, the youngest sequence gives up its pages and keeps its tokens; they are
-//   run
-//               again later, and nothing is drawn twice
+//               run again later, and nothing is drawn twice
 //   lanes       several steps may run side by side, each with its share of the sequences; what is in a step
 //               is left alone until it is complete
 // The oldest sequence is never preempted and fits alone, so every request ends. No response depends on
