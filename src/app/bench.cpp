@@ -15,15 +15,15 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/memory_info.h"
+#include "base/parallel.h"
 #include "base/progress.h"
 #include "base/stop.h"
 #include "distill/gradient.h"
 #include "distill/scoring.h"
 #include "kernels/limits.h"
-#include "kernels/parallel.h"
 #include "model/decode.h"
 #include "rollout/engine.h"
-#include "rollout/memory_budget.h"
 #include "train/measurements.h"
 
 namespace ropd::app {
@@ -165,7 +165,7 @@ class Bench {
     }
     std::sort(shares.begin(), shares.end());
     rows_.push_back({name, tokens / best, limit, bound == Bound::memory ? "memory" : "compute",
-                     shares[shares.size() / 2], train::peak_memory_bytes()});
+                     shares[shares.size() / 2], peak_memory_bytes()});
     const Row& row = rows_.back();
     log_info(fmt::format("{:<34} {:>10} tok/s  limit {:>10} ({})  {:>5.1f}%, {:.1f}% of sustained", row.work,
                          format_count(row.tokens_per_second), format_count(row.limit), row.bound,
@@ -204,7 +204,7 @@ class Bench {
     const size_t lanes = rollout::decode_lanes(config_, rows.size());
     std::vector<model::DecodeMemory> memories(lanes);
     const auto run_steps = [&](int steps) {
-      kernels::parallel_tasks(lanes, [&](size_t lane, size_t) {
+      parallel_tasks(lanes, [&](size_t lane, size_t) {
         const size_t first = rows.size() * lane / lanes, last = rows.size() * (lane + 1) / lanes;
         for (int i = 0; i < steps; ++i)
           decoder.step(memories[lane], cache, std::span(rows).subspan(first, last - first),
@@ -270,7 +270,7 @@ class Bench {
                                  static_cast<uint64_t>((config_.num_layers + 8) * config_.hidden_size) * 4;
     const uint64_t bytes = static_cast<uint64_t>(model::parameter_count(config_)) * 8 + kTraceBytes +
                            length * token_bytes + (uint64_t{1} << 29);
-    if (bytes > rollout::read_memory_info().available_bytes) {
+    if (bytes > read_memory_info().available_bytes) {
       log_info("train: skipped, needs ", format_bytes(static_cast<double>(bytes)), " of memory");
       return;
     }

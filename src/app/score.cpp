@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/memory_info.h"
 #include "base/progress.h"
 #include "base/stop.h"
 #include "distill/score_file.h"
@@ -15,7 +16,6 @@
 #include "io/dataset.h"
 #include "io/model_directory.h"
 #include "io/rollout_file.h"
-#include "rollout/memory_budget.h"
 #include "text/prompt_renderer.h"
 #include "train/teacher_translation.h"
 
@@ -34,10 +34,10 @@ struct Options {
 void check_memory(const io::ModelDirectory& directory) {
   uint64_t bytes = 0;
   for (const auto& tensor : directory.tensors()) bytes += tensor.bytes.size();
-  const auto memory = rollout::read_memory_info();
-  if (bytes > rollout::usable_bytes(memory))
+  const auto memory = read_memory_info();
+  if (bytes > usable_bytes(memory))
     fail(directory.path().string(), ": ", format_bytes(static_cast<double>(bytes)), " of weights, but only ",
-         format_bytes(static_cast<double>(rollout::usable_bytes(memory))), " of memory are free");
+         format_bytes(static_cast<double>(usable_bytes(memory))), " of memory are free");
 }
 
 model::Weights load(const std::string& path) {

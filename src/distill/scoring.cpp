@@ -76,10 +76,10 @@ void score_all(const model::Weights& weights, std::span<const model::PromptedRes
     return;
   }
   const model::Weights packed = model::pack_weights(weights, config.precision);
-  const auto ranges = share_out(order.size(), kernels::num_lanes(), config.batch_tokens, added_length);
-  workspace.provide_lanes(kernels::num_lanes(ranges.size()));
+  const auto ranges = share_out(order.size(), num_lanes(), config.batch_tokens, added_length);
+  workspace.provide_lanes(num_lanes(ranges.size()));
   std::mutex reporting;
-  kernels::parallel_tasks(ranges.size(), [&](size_t i, size_t lane) {
+  parallel_tasks(ranges.size(), [&](size_t i, size_t lane) {
     const uint64_t new_tokens = score_some(packed, items(ranges[i]), *workspace.lanes[lane]);
     const std::lock_guard lock(reporting);
     report(ranges[i], new_tokens);

@@ -1,13 +1,13 @@
 #include "eval/scoring.h"
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
-#include <exception>
 #include <limits>
+#include <mutex>
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/parallel.h"
 #include "base/progress.h"
 
 namespace ropd::eval {
@@ -125,26 +125,19 @@ Evaluation score_responses(const Suite& suite, const ResponseFile& responses,
   evaluation.num_responses = responses.num_present();
   evaluation.num_missing = suite.num_responses() - responses.num_present();
   Progress progress("scoring", responses.num_present(), "responses");
-  std::atomic<uint64_t> num_scored = 0;
+  std::mutex reporting;     // of the progress line
+  uint64_t num_scored = 0;  // responses
   for (uint32_t b = 0; b < suite.benchmarks.size(); ++b) {
     const Benchmark& benchmark = suite.benchmarks[b];
     const auto num_questions = uint32_t(benchmark.questions.size());
     std::vector<std::vector<stats::QuestionOutcomes>> scored(num_questions);  // [questions][budgets]
-    std::vector<std::exception_ptr> failures(num_questions);
-#pragma omp parallel for schedule(dynamic, 1)
-    for (uint32_t q = 0; q < num_questions; ++q) {
-      try {
-        const auto texts = texts_of(responses, b, q, benchmark.samples);
-        scored[q] = score_question(texts, benchmark.questions[q].answer, tokenizer, config);
-        const uint64_t done = num_scored += texts.size();
-#pragma omp critical(eval_progress)
-        progress.update(done, done);
-      } catch (...) {
-        failures[q] = std::current_exception();
-      }
-    }
-    for (const auto& failure : failures)
-      if (failure) std::rethrow_exception(failure);
+    parallel_tasks(num_questions, [&](size_t q, size_t) {
+      const auto texts = texts_of(responses, b, static_cast<uint32_t>(q), benchmark.samples);
+      scored[q] = score_question(texts, benchmark.questions[q].answer, tokenizer, config);
+      const std::lock_guard lock(reporting);
+      num_scored += texts.size();
+      progress.update(num_scored, num_scored);
+    });
     ScoredBenchmark result{
         .name = benchmark.name, .questions_sha256 = benchmark.questions_sha256, .samples = benchmark.samples};
     result.outcomes.resize(config.budgets.size());

@@ -6,8 +6,8 @@
 #define HWY_TARGET_INCLUDE "kernels/attention.cpp"
 #include <hwy/foreach_target.h>
 
+#include "base/parallel.h"
 #include "kernels/lanes.h"
-#include "kernels/parallel.h"
 #include "kernels/tile_product.h"
 #include "tensor/buffer.h"
 
@@ -241,7 +241,7 @@ class Attend {
     const RowsOfBlock rows = rows_of(begin);
     if (is_read_once_) {
       product(scores(block, rows.first), kKeyBlock, {q_ + rows.first * q_distance_, q_distance_, 1}, keys,
-              kKeyBlock, rows.count(), kKeyBlock, width_, false, FetchAhead{next ? next - keys : 0});
+              kKeyBlock, rows.count(), kKeyBlock, width_, false, FetchFurther{next ? next - keys : 0});
       return;
     }
     fetch_ = BlockFetch(next, block_bytes_,
@@ -283,7 +283,7 @@ class Attend {
     if (is_read_once_) {
       product(outputs(rows.first), distance_, {scores(block, rows.first), kKeyBlock, 1}, values,
               task_.cache.value_stride, rows.count(), columns_, depth, add,
-              FetchAhead{next ? next - keys : 0});
+              FetchFurther{next ? next - keys : 0});
       return;
     }
     const int64_t value_distance = is_staged_ ? distance_ : task_.cache.value_stride;

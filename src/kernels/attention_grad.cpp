@@ -11,8 +11,8 @@
 #define HWY_TARGET_INCLUDE "kernels/attention_grad.cpp"
 #include <hwy/foreach_target.h>
 
+#include "base/parallel.h"
 #include "kernels/lanes.h"
-#include "kernels/parallel.h"
 #include "kernels/tile_product.h"
 #include "tensor/buffer.h"
 

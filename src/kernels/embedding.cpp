@@ -2,7 +2,7 @@
 
 #include <cassert>
 
-#include "kernels/parallel.h"
+#include "base/parallel.h"
 
 namespace ropd::kernels {
 namespace {

@@ -5,8 +5,8 @@
 #define HWY_TARGET_INCLUDE "kernels/rope.cpp"
 #include <hwy/foreach_target.h>
 
+#include "base/parallel.h"
 #include "kernels/lanes.h"
-#include "kernels/parallel.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ropd::kernels::HWY_NAMESPACE {

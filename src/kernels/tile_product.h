@@ -33,7 +33,7 @@ HWY_INLINE FloatVector load_widened(const Bf16* p) {
 // B that is read once, from memory: for everything read the same place `distance` elements further on is
 // fetched into the cache. Spread over the arithmetic like this the requests never queue up in front of the
 // loads.
-struct FetchAhead {
+struct FetchFurther {
   int64_t distance = 0;
 };
 // B that stays in the cache for many rows: meanwhile the block that comes after it is fetched into the
@@ -93,7 +93,7 @@ HWY_INLINE void product_tile(float* c, int64_t c_stride, const StridedRows& a, c
       columns[v] = load_widened(b + v * kWidth);
       if constexpr (kRows > 1 && kRows * kVectors <= 8) keep_in_register(columns[v]);
     }
-    if constexpr (std::is_same_v<Fetch, FetchAhead>) {
+    if constexpr (std::is_same_v<Fetch, FetchFurther>) {
       constexpr int64_t kLine = 64 / sizeof(Element);
 #pragma GCC unroll 16
       for (int64_t i = 0; i < kVectors * kWidth; i += kLine) __builtin_prefetch(b + fetch.distance + i, 0, 3);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "kernels/parallel.h"
+#include "base/parallel.h"
 #include "kernels/vocab_rows.h"
 #include "tensor/buffer.h"
 

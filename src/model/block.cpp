@@ -56,7 +56,7 @@ void project(std::initializer_list<Projection> projections, std::span<const floa
 // The gradient through y = x Wᵀ: that of its weight in turn, and into grad_x.
 void project_grad(std::span<float> grad_x, kernels::Update update, std::span<float> grad_weight,
                   std::span<const float> grad_y, std::span<const float> x, const Linear& linear,
-                  Precision precision, kernels::Turn& turn) {
+                  Precision precision, Turn& turn) {
   turn.take([&] {
     kernels::matmul_grad_weight(grad_weight, grad_y, x, linear.outputs(), linear.inputs(), precision);
   });
@@ -178,7 +178,7 @@ void block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, const L
 
 void block_grad(std::span<float> grad_x, const LayerGradients& gradients, const BlockTrace& trace,
                 BlockScratch& scratch, const LayerWeights& weights, const BlockContext& context,
-                const AttendedSequences& sequences, kernels::Turn& turn) {
+                const AttendedSequences& sequences, Turn& turn) {
   using kernels::Update;
   const ModelConfig& c = context.config;
   const Precision precision = context.precision;

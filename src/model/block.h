@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "base/parallel.h"
 #include "kernels/attention.h"
-#include "kernels/parallel.h"
 #include "kernels/rope.h"
 #include "model/weights.h"
 #include "tensor/buffer.h"
@@ -104,6 +104,6 @@ struct AttendedSequences {
 // to `gradients` and to those of prefixes, a turn for each addition. Dense layers only.
 void block_grad(std::span<float> grad_x, const LayerGradients& gradients, const BlockTrace& trace,
                 BlockScratch& scratch, const LayerWeights& weights, const BlockContext& context,
-                const AttendedSequences& sequences, kernels::Turn& turn);
+                const AttendedSequences& sequences, Turn& turn);
 
 }  // namespace ropd::model

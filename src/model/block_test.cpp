@@ -31,7 +31,7 @@ TEST(Block, TraceAndScratchAreAsLargeAsAnnounced) {
   Buffer grad(16 * 20);
   grad.fill(0.1f);
   const std::vector<int64_t> begins = {0, 16};
-  kernels::Turn alone;
+  Turn alone;
   block_grad(grad, gradients.layer(0), trace, scratch, weights.layers[0],
              {c, rope, positions, Precision::f32}, {.begins = begins, .before = {}, .own = {}}, alone);
   EXPECT_EQ(scratch.bytes(), 16 * scratch_bytes_per_token(c, true));

@@ -52,10 +52,10 @@ void Workspace::provide_lanes(size_t count) {
 }
 
 int64_t num_tasks(const ModelConfig& config, int64_t tokens) {
-  constexpr int64_t kWorthThreads = int64_t{1} << 22;  // products of weights and activations
-  if (!stays_in_cache(config) || tokens * parameter_count(config) < kWorthThreads) return 1;
+  constexpr int64_t kWorthSharing = int64_t{1} << 22;  // products of weights and activations
+  if (!stays_in_cache(config) || tokens * parameter_count(config) < kWorthSharing) return 1;
   const int64_t tasks = (tokens + kTokensPerTask - 1) / kTokensPerTask,
-                threads = static_cast<int64_t>(kernels::num_lanes());
+                threads = static_cast<int64_t>(num_lanes());
   return (tasks + threads - 1) / threads * threads;
 }
 
@@ -170,13 +170,13 @@ void TrainingPass::accumulate(Gradients& gradients, const PackedBatch& batch, st
     own_lanes.push_back(part.is_prefixes() ? prefix_lanes_[used++].get() : nullptr);
   }
   // One more than threads: a part may wait for its turn while the next one is computed.
-  const size_t threads = kernels::num_lanes(parts.size()), lanes = threads > 1 ? threads + 1 : 1;
+  const size_t threads = num_lanes(parts.size()), lanes = threads > 1 ? threads + 1 : 1;
   while (lanes_.size() < lanes) lanes_.push_back(std::make_unique<Lane>());
 
   // They change between calls; packed once, every part has them ready.
   const Weights weights =
       parts.size() > 1 ? pack_weights(weights_, precision_, /*with_gradient=*/true) : weights_;
-  kernels::parallel_tasks(parts.size(), [&](size_t i, size_t) {
+  parallel_tasks(parts.size(), [&](size_t i, size_t) {
     if (own_lanes[i]) forward(*own_lanes[i], weights, parts[i], trace_budget_bytes_);
   });
 
@@ -190,7 +190,7 @@ void TrainingPass::accumulate(Gradients& gradients, const PackedBatch& batch, st
     if (!stays_in_cache(weights.config)) lane.workspace.scratch = {};  // its memory is the head's now
   };
   const auto finish = [&](size_t i, size_t lane_index) {
-    kernels::Turn turn(i > 0 ? &turns[i - 1] : nullptr, &turns[i]);
+    Turn turn(i > 0 ? &turns[i - 1] : nullptr, &turns[i]);
     Lane& lane = own_lanes[i] ? *own_lanes[i] : *lanes_[lane_index];
     const BatchPart& part = parts[i];
     const auto first = std::lower_bound(rows.begin(), rows.end(), part.first_row),
@@ -219,7 +219,7 @@ void TrainingPass::accumulate(Gradients& gradients, const PackedBatch& batch, st
     return i > 0 &&
            2 * layers_done[i - 1].load(std::memory_order_relaxed) < static_cast<int>(weights.layers.size());
   };
-  kernels::parallel_in_two_steps(parts.size(), lanes, prepare, is_early, finish);
+  parallel_in_two_steps(parts.size(), lanes, prepare, is_early, finish);
   // Behind every part's head, whose weights these may be.
   kernels::embedding_grad(gradients.embedding(), grad_x_, batch.tokens);
 }
@@ -253,7 +253,7 @@ void TrainingPass::forward(Lane& lane, const Weights& weights, const BatchPart& 
 }
 
 void TrainingPass::backward(Lane& lane, std::span<float> grad_x, Gradients& gradients, const Weights& weights,
-                            const BatchPart& part, kernels::Turn& turn, std::atomic<int>& layers_done) const {
+                            const BatchPart& part, Turn& turn, std::atomic<int>& layers_done) const {
   const size_t layers = weights.layers.size(), kept = lane.traces.size();
   Workspace& workspace = lane.workspace;
   const BlockContext context = this->context(lane, part.batch);

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/parallel.h"
+#include "base/parallel.h"
 #include "model/batch.h"
 #include "model/batch_part.h"
 #include "model/block.h"
@@ -100,7 +100,7 @@ class TrainingPass {
   BlockContext context(Lane& lane, const PackedBatch& batch) const;
   void forward(Lane& lane, const Weights& weights, const BatchPart& part, size_t trace_budget_bytes) const;
   void backward(Lane& lane, std::span<float> grad_x, Gradients& gradients, const Weights& weights,
-                const BatchPart& part, kernels::Turn& turn, std::atomic<int>& layers_done) const;
+                const BatchPart& part, Turn& turn, std::atomic<int>& layers_done) const;
 };
 
 }  // namespace ropd::model

@@ -317,7 +317,7 @@ TEST_P(EveryArchitecture, SharedPromptsGiveTheStatesOfPromptsOfTheirOwn) {
     std::vector<std::vector<float>> in_parts(4);
     const int before = omp_get_max_threads();
     omp_set_num_threads(2);
-    kernels::parallel_tasks(4, [&](size_t task, size_t) {
+    parallel_tasks(4, [&](size_t task, size_t) {
       ASSERT_TRUE(omp_in_parallel());
       in_parts[task] = predicting_states(parameters.weights(), responses,
                                          task % 2 == 0 ? Prompts::shared : Prompts::each_its_own, precision);

@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "kernels/parallel.h"
+#include "base/parallel.h"
 
 namespace ropd::model {
 namespace {
@@ -269,7 +269,7 @@ Weights pack_weights(const Weights& weights, Precision precision, bool with_grad
             kernels::PackedWeight::pack_transposed(linear.stored, precision));
       });
   });
-  kernels::parallel_tasks(tasks.size(), [&](size_t task, size_t) { tasks[task](); });
+  parallel_tasks(tasks.size(), [&](size_t task, size_t) { tasks[task](); });
   packed.head.packed = std::make_shared<const kernels::PackedWeight>(
       kernels::PackedWeight::pack(packed.head.stored, precision));
   return packed;

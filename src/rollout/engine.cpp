@@ -10,10 +10,10 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/memory_info.h"
+#include "base/parallel.h"
 #include "base/progress.h"
 #include "base/stop.h"
-#include "kernels/parallel.h"
-#include "rollout/memory_budget.h"
 
 namespace ropd::rollout {
 namespace {
@@ -47,9 +47,7 @@ int64_t batch_in_cache(double tokens_each, double token_bytes) {
 
 size_t decode_lanes(const ModelConfig& model, size_t num_sequences) {
   constexpr size_t kWorthALane = 4;  // sequences
-  return model::stays_in_cache(model)
-             ? std::clamp<size_t>(num_sequences / kWorthALane, 1, kernels::num_lanes())
-             : 1;
+  return model::stays_in_cache(model) ? std::clamp<size_t>(num_sequences / kWorthALane, 1, num_lanes()) : 1;
 }
 
 Engine::Engine(const model::Weights& weights, model::Precision precision, EngineConfig config,
@@ -165,7 +163,7 @@ RunSummary Engine::run(std::span<const Request> requests, const RunHooks& hooks)
           .cache = cache,
           .scheduler = scheduler,
           .summary = summary};
-  kernels::parallel_tasks(lanes, [&](size_t lane, size_t) { run_steps(run, *lanes_[lane]); });
+  parallel_tasks(lanes, [&](size_t lane, size_t) { run_steps(run, *lanes_[lane]); });
   return summary;
 }
 

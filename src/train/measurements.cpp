@@ -1,7 +1,6 @@
 #include "train/measurements.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
@@ -111,12 +110,6 @@ std::vector<std::string> find_alarms(const IterationRecord& record, const AlarmC
   for (const StepRecord& step : record.steps) skipped += step.skipped;
   if (skipped > 0) alarms.push_back(fmt::format("{} steps skipped: gradient not finite", skipped));
   return alarms;
-}
-
-uint64_t peak_memory_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
 }  // namespace ropd::train

@@ -28,6 +28,4 @@ void measure_drift(IterationRecord& record, std::span<const Rollout> rollouts,
 std::vector<std::string> find_alarms(const IterationRecord& record, const AlarmConfig& config,
                                      std::optional<double> first_length_mean);
 
-uint64_t peak_memory_bytes();
-
 }  // namespace ropd::train

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/memory_info.h"
 #include "base/progress.h"
 #include "distill/scoring.h"
 #include "io/hf_config.h"
@@ -17,7 +18,6 @@
 #include "model/block.h"
 #include "model/kv_cache.h"
 #include "model/weights.h"
-#include "rollout/memory_budget.h"
 
 namespace ropd::train {
 namespace {
@@ -178,7 +178,7 @@ Plan make_plan(const TrainConfig& config, double flops) {
       plan.memory_bytes = bytes;
       plan.peak = part.phase;
     }
-  plan.available_bytes = rollout::read_memory_info().available_bytes;
+  plan.available_bytes = read_memory_info().available_bytes;
 
   const uint64_t trigger_bytes = make_curriculum(config).can_watch() ? 8 * plan.student_parameters : 0;
   plan.checkpoint_bytes = 12 * plan.student_parameters + trigger_bytes;

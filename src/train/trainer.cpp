@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/memory_info.h"
 #include "base/stop.h"
 #include "io/checkpoint.h"
 #include "io/save_model.h"

@@ -1,4 +1,6 @@
-#include "rollout/memory_budget.h"
+#include "base/memory_info.h"
+
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace ropd::rollout {
+namespace ropd {
 namespace {
 
 std::optional<uint64_t> number_after(std::string_view text, std::string_view label) {
@@ -62,4 +64,10 @@ uint64_t usable_bytes(const MemoryInfo& info) {
   return info.available_bytes - std::min(info.available_bytes, reserve);
 }
 
-}  // namespace ropd::rollout
+uint64_t peak_memory_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace ropd

@@ -1,11 +1,11 @@
-#include "kernels/parallel.h"
+#include "base/parallel.h"
 
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 #include <vector>
 
-namespace ropd::kernels {
+namespace ropd {
 namespace {
 
 class ManyThreads : public testing::Test {
@@ -123,4 +123,4 @@ TEST(ParallelInTwoSteps, AFailureInEitherStepEndsIt) {
 }
 
 }  // namespace
-}  // namespace ropd::kernels
+}  // namespace ropd

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace ropd::kernels {
+namespace ropd {
 
 // Below this many elementary operations a parallel region costs more than it saves.
 inline constexpr int64_t kWorthThreads = int64_t{1} << 15;
@@ -157,4 +157,4 @@ class Turn {
   }
 };
 
-}  // namespace ropd::kernels
+}  // namespace ropd

@@ -1,11 +1,11 @@
-// How much memory a stage may take: what the machine has really free, within the limits of the container,
-// minus a reserve for everything else.
+// How much memory there is: what the machine has really free, within the limits of the container, how much of
+// it a stage may take, and what this process has taken.
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
-namespace ropd::rollout {
+namespace ropd {
 
 struct MemoryInfo {
   uint64_t total_bytes = 0;
@@ -21,4 +21,7 @@ MemoryInfo read_memory_info();
 // available minus a reserve of 5% of all memory, at least 256 MiB; 0 when there is less.
 uint64_t usable_bytes(const MemoryInfo& info);
 
-}  // namespace ropd::rollout
+// The most that this process has held at once so far.
+uint64_t peak_memory_bytes();
+
+}  // namespace ropd
