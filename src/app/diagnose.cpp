@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/stop.h"
+#include "diagnostics/fit_and_shift.h"
 #include "diagnostics/prefixes.h"
 #include "diagnostics/probes.h"
 #include "io/model_directory.h"
@@ -184,41 +185,29 @@ class Diagnosis {
     return list;
   }
 
-  double mean_kl(size_t student, size_t source) const {
-    return diagnostics::mean_over_responses(results_[student][source].kl);
-  }
-
-  Json kl_matrix() const {
-    Json matrix = Json::array();
-    for (size_t i = 0; i < results_.size(); ++i) {
-      Json row = Json::array();
-      for (size_t j = 0; j < prefixes_.size(); ++j) row.push_back(mean_kl(i, j));
-      matrix.push_back(row);
-    }
+  std::vector<std::vector<double>> kl_matrix() const {
+    std::vector<std::vector<double>> matrix(results_.size());
+    for (size_t i = 0; i < results_.size(); ++i)
+      for (const Cell& cell : results_[i]) matrix[i].push_back(diagnostics::mean_over_responses(cell.kl));
     return matrix;
   }
 
-  std::optional<size_t> source_of(size_t student) const {
+  std::optional<size_t> source_of(const StudentConfig& student) const {
     for (size_t j = 0; j < config_.sources.size(); ++j)
-      if (config_.sources[j].name == config_.students[student].name) return j;
+      if (config_.sources[j].name == student.name) return j;
     return std::nullopt;
   }
 
-  // E_aa - E_bb = (E_aa - E_ba) + (E_ba - E_bb) for students a before b on their own sources: how much of the
-  // change is a better fit on a's states, and how much that b visits others.
   Json fit_and_shift() const {
+    std::vector<std::optional<size_t>> own_source;
+    for (const StudentConfig& student : config_.students) own_source.push_back(source_of(student));
     Json list = Json::array();
-    for (size_t a = 0; a < results_.size(); ++a)
-      for (size_t b = a + 1; b < results_.size(); ++b) {
-        const auto source_a = source_of(a), source_b = source_of(b);
-        if (!source_a || !source_b) continue;
-        const double aa = mean_kl(a, *source_a), ba = mean_kl(b, *source_a), bb = mean_kl(b, *source_b);
-        list.push_back({{"from", config_.students[a].name},
-                        {"to", config_.students[b].name},
-                        {"change", aa - bb},
-                        {"fit", aa - ba},
-                        {"shift", ba - bb}});
-      }
+    for (const auto& pair : diagnostics::fit_and_shift(kl_matrix(), own_source))
+      list.push_back({{"from", config_.students[pair.from].name},
+                      {"to", config_.students[pair.to].name},
+                      {"change", pair.change},
+                      {"fit", pair.fit},
+                      {"shift", pair.shift}});
     return list;
   }
 

@@ -56,8 +56,10 @@ TEST_F(Diagnose, WritesTablesThatAddUp) {
 
   ASSERT_EQ(d["fit_and_shift"].size(), 1u) << "a and b have rollouts of their own, the teacher has none";
   const Json& x = d["fit_and_shift"][0];
-  EXPECT_NEAR(x["change"].get<double>(), x["fit"].get<double>() + x["shift"].get<double>(), 1e-12);
-  EXPECT_NEAR(x["change"].get<double>(), d["kl"][0][0].get<double>() - d["kl"][1][1].get<double>(), 1e-12);
+  const auto kl = [&](size_t student, size_t source) { return d["kl"][student][source].get<double>(); };
+  EXPECT_NEAR(x["change"].get<double>(), kl(0, 0) - kl(1, 1), 1e-12);
+  EXPECT_NEAR(x["fit"].get<double>(), kl(0, 0) - kl(1, 0), 1e-12) << "both on the states of a";
+  EXPECT_NEAR(x["shift"].get<double>(), kl(1, 0) - kl(1, 1), 1e-12) << "b on the states of a and on its own";
 
   ASSERT_EQ(d["probes"].size(), 3u);
   EXPECT_EQ(d["probes"][0]["norms"][1]["minibatches"], 3);
