@@ -83,11 +83,18 @@ TEST(Minibatch, TheShortOneOf480Carries96Of128) {
   EXPECT_NEAR(sum, 0.75, 1e-6);
 }
 
-TEST(Minibatch, AResponseWithoutValidPositionsWeighsNothing) {
-  const Batch batch({1}, 1);
+TEST(Minibatch, AResponseWithoutValidPositionsLeavesTheOthersTheirWeights) {
+  const Batch batch({4, 1}, 1);  // 3 and 0 valid positions, each response a microbatch of its own
   const auto weights =
-      weights_of(pack_minibatch(batch.scored, config_of(Reduction::dynamic_microbatch, 1, 10)));
-  EXPECT_TRUE(std::isfinite(weights[0][0]));
+      weights_of(pack_minibatch(batch.scored, config_of(Reduction::dynamic_microbatch, 2, 5)));
+  ASSERT_EQ(weights.size(), 2u);
+  EXPECT_THAT(weights[0], ElementsAre(1.0f / 2 / 3));
+  EXPECT_TRUE(std::isfinite(weights[1][0])) << "meets no position, but must not be 1 / 0";
+  for (const auto reduction : {Reduction::minibatch_tokens, Reduction::source_balanced}) {
+    const Batch nothing({1, 1}, 1);
+    for (const auto& microbatch : weights_of(pack_minibatch(nothing.scored, config_of(reduction, 2, 5))))
+      for (const float weight : microbatch) EXPECT_TRUE(std::isfinite(weight));
+  }
 }
 
 TEST(Minibatch, KeepsTheRecordedOrderUnlessBalanced) {
