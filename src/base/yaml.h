@@ -1,9 +1,8 @@
-// The YAML that configurations and suites are written in, read and written by ourselves.
-// Read: maps and lists by indentation, flow lists [a, b] and maps {a: 1} over any number of lines, plain,
-// 'single' and "double" quoted texts on one line, texts in lines behind | and > (with + - 1-9), comments.
-// Refused by name and line: anchors, aliases, tags, merge keys, complex keys, directives, a second document,
-// keys that occur twice, tabs as indentation, control characters, bytes that are not UTF-8.
-// Time and memory grow with the length of the text: nothing is expanded, depth and values are bounded.
+// The YAML that configurations and suites are written in: read by libyaml, written by ourselves (with
+// comments). Refused by name and line: anchors, aliases, tags, merge keys, lists and maps as keys,
+// directives, a second document, keys that occur twice, plain and quoted texts over several lines (| and >
+// are for those). Time and memory grow with the length of the text: nothing is expanded, depth and values are
+// bounded.
 #pragma once
 #include <string>
 #include <string_view>
