@@ -1,6 +1,6 @@
 // Documents that are compared with reality: the tree in README.md with src/, docs/config.md with the field
-// lists.
-// Under sanitizers gcc 12 takes the insides of std::regex for uninitialized.
+// lists, what docs/algorithm.md names with the sources, what sources cite with docs/. Under sanitizers gcc 12
+// takes the insides of std::regex for uninitialized.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <gtest/gtest.h>
 
@@ -51,6 +51,80 @@ TEST(Readme, LinksToFilesThatExist) {
           << document << " links to " << target;
     }
   }
+}
+
+// The code of a file without what stands behind //.
+std::string code_of(const Path& path) {
+  return std::regex_replace(read_file(path), std::regex("//[^\n]*"), "");
+}
+
+bool has_word(const std::string& text, const std::string& word) {
+  const auto is_part = [](char letter) {
+    return std::isalnum(static_cast<unsigned char>(letter)) || letter == '_';
+  };
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    if ((at == 0 || !is_part(text[at - 1])) && (end == text.size() || !is_part(text[end]))) return true;
+  }
+  return false;
+}
+
+std::string last_name(const std::string& name) {  // Trainer::iterate -> iterate
+  const auto colon = name.rfind(':');
+  return colon == std::string::npos ? name : name.substr(colon + 1);
+}
+
+TEST(Algorithm, EveryFileAndFunctionThatItNamesExists) {
+  const std::string text = read_file(kRoot / "docs/algorithm.md");
+  int num_functions = 0;
+  for (const auto& place : matches(text, R"(`([a-z_]+/[a-z_]+\.(?:cpp|h)(?:: [A-Za-z_:]+)?)`)")) {
+    const auto colon = place.find(": ");
+    const Path file = kRoot / "src" / place.substr(0, colon);
+    ASSERT_TRUE(std::filesystem::exists(file)) << "docs/algorithm.md names " << place;
+    if (colon == std::string::npos) continue;
+    ++num_functions;
+    EXPECT_TRUE(has_word(code_of(file), last_name(place.substr(colon + 2))))
+        << "docs/algorithm.md names " << place << ", which is not in that file";
+  }
+  EXPECT_GT(num_functions, 40);
+}
+
+// Names without a file: `score_teacher`, `VocabularyMap::align`.
+TEST(Algorithm, EveryOtherNameIsSomewhereInTheSources) {
+  std::string all;
+  for (const char* folder : {"src", "tests"})
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(kRoot / folder))
+      if (entry.path().extension() == ".h" || entry.path().extension() == ".cpp")
+        all += entry.path().stem().string() + "\n" + code_of(entry.path());  // `engine_test` is a file
+  for (const auto& name :
+       matches(read_file(kRoot / "docs/algorithm.md"), R"(`([A-Za-z_]+(?:::[A-Za-z_]+)*)`)"))
+    EXPECT_TRUE(has_word(all, last_name(name))) << "docs/algorithm.md names " << name;
+}
+
+// A clone has docs/ and README.md; a section is a line "## 2. ...".
+TEST(Sources, CiteOnlyDocumentsThatAreHere) {
+  const std::regex citation(R"(([A-Za-z0-9_./-]*\.md)\b(?:,? sections? ([0-9]+))?)");
+  const std::set<std::string> made_by_us = {"summary.md"};              // an evaluation's output
+  const std::set<std::string> elsewhere = {"parquet/LogicalTypes.md"};  // of another project, and named so
+  for (const char* folder : {"src", "tests", "bench", "fuzz", "docs", "recipes"})
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(kRoot / folder)) {
+      const auto extension = entry.path().extension();
+      if (extension != ".h" && extension != ".cpp" && extension != ".md" && extension != ".yaml") continue;
+      if (entry.path().filename() == "docs_test.cpp") continue;
+      const std::string text = read_file(entry.path());
+      for (auto match = std::sregex_iterator(text.begin(), text.end(), citation);
+           match != std::sregex_iterator(); ++match) {
+        const std::string name = (*match)[1], section = (*match)[2];
+        if (made_by_us.contains(Path(name).filename()) || elsewhere.contains(name)) continue;
+        const Path document =
+            name == "README.md" || name.starts_with("docs/") ? kRoot / name : kRoot / "docs" / name;
+        ASSERT_TRUE(std::filesystem::exists(document)) << entry.path() << " cites " << name;
+        if (!section.empty()) {
+          EXPECT_NE(read_file(document).find("\n## " + section + ". "), std::string::npos)
+              << entry.path() << " cites " << name << " section " << section;
+        }
+      }
+    }
 }
 
 TEST(ConfigReference, IsWhatTheFieldListsSay) {

@@ -97,15 +97,23 @@ TEST(Layers, EveryFolderOfSrcIsAModule) {
   }
 }
 
+// The paths that a file includes between quotes.
+std::vector<fs::path> includes_of(const fs::path& file) {
+  static const std::regex include(R"re((?:^|\n)[ \t]*#[ \t]*include[ \t]*"([^"]+)")re");
+  const std::string text = text_of(file);
+  std::vector<fs::path> targets;
+  for (auto match = std::sregex_iterator(text.begin(), text.end(), include); match != std::sregex_iterator();
+       ++match)
+    targets.emplace_back((*match)[1].str());
+  return targets;
+}
+
 TEST(Layers, EveryIncludeFollowsTheModuleList) {
   const auto modules = read_modules();
-  const std::regex include(R"re((?:^|\n)[ \t]*#[ \t]*include[ \t]*"([^"]+)")re");
   int num_includes = 0;
   for (const auto& file : source_files()) {
-    const std::string text = text_of(file), from = module_of(file);
-    for (auto match = std::sregex_iterator(text.begin(), text.end(), include);
-         match != std::sregex_iterator(); ++match) {
-      const fs::path target = (*match)[1].str();
+    const std::string from = module_of(file);
+    for (const auto& target : includes_of(file)) {
       const std::string to = target.begin()->string();
       if (to == "support") continue;  // tests/support, only in tests
       ++num_includes;
@@ -117,6 +125,38 @@ TEST(Layers, EveryIncludeFollowsTheModuleList) {
     }
   }
   EXPECT_GT(num_includes, 50);
+}
+
+TEST(Layers, EveryModuleIncludesAllThatItsLineNames) {
+  auto modules = read_modules();
+  for (const auto& file : source_files())
+    for (const auto& target : includes_of(file))
+      modules[module_of(file)].uses.erase(target.begin()->string());
+  for (const auto& [name, module] : modules)
+    for (const auto& used : module.uses)
+      ADD_FAILURE() << "the line of " << name << " in CMakeLists.txt names " << used
+                    << ", but no file of src/" << name << " includes it";
+}
+
+// Its table has one line a module: level, name, what it uses.
+TEST(Layers, ArchitectureDrawsWhatTheModuleListSays) {
+  const std::string text = text_of(fs::path(ROPD_SOURCE_DIR) / "docs" / "architecture.md");
+  const std::regex line(R"(\n *([0-9]) +([a-z]+) *([a-z ]*))");
+  std::map<std::string, Module> drawn;
+  for (auto match = std::sregex_iterator(text.begin(), text.end(), line); match != std::sregex_iterator();
+       ++match) {
+    Module& module = drawn[(*match)[2].str()];
+    module.level = std::stoi((*match)[1].str());
+    std::istringstream words((*match)[3].str());
+    for (std::string word; words >> word;) module.uses.insert(word);
+  }
+  for (const auto& [name, module] : read_modules()) {
+    EXPECT_EQ(drawn[name].level, module.level) << name;
+    EXPECT_EQ(drawn[name].uses, module.uses) << name;
+    drawn.erase(name);
+  }
+  for (const auto& [name, module] : drawn)
+    ADD_FAILURE() << "architecture.md draws " << name << ", which is no module";
 }
 
 TEST(Layers, OnlyTestsUseTestSupport) {

@@ -1,4 +1,4 @@
-// Scores as JSONL (interface.md): one object per rollout, arrays over response positions.
+// Scores as JSONL (docs/formats.md): one object per rollout, arrays over response positions.
 #pragma once
 #include <string>
 

@@ -107,7 +107,7 @@ class RowAssembler {
   }
 
   // In `group x (LIST) { repeated group list { element } }` the middle group is a wrapper, unless an old
-  // writer made it the element itself (rules of parquet's LogicalTypes.md).
+  // writer made it the element itself (rules of parquet/LogicalTypes.md).
   static bool is_wrapper(const SchemaNode& list, const SchemaNode& repeated) {
     return repeated.children.size() == 1 && repeated.name != "array" && repeated.name != list.name + "_tuple";
   }

@@ -2,7 +2,7 @@
 // report. Each record has one field list, fields(field): field(json_name, member, meaning). It drives
 // writing, reading, TensorBoard tags and docs/formats.md, so a name exists once. Names are verl's where the
 // meaning is the same (`actor/grad_norm`, `response_length/mean`, `timing_s/gen`) and the plain words of
-// interface.md for the rest (`loss`, `D`, `V`, `ratio`, `tau`). Units: seconds, bytes, natural logarithms.
+// formats.md for the rest (`loss`, `D`, `V`, `ratio`, `tau`). Units: seconds, bytes, natural logarithms.
 // Means over tokens are over all valid response tokens of the record's rollouts. std::optional = does not
 // apply here (left out of the line); a non-finite number is written as null and read as NaN.
 #pragma once

@@ -1,4 +1,4 @@
-// What the report takes out of a run directory (interface.md, docs/formats.md): every part may be absent,
+// What the report takes out of a run directory (docs/formats.md): every part may be absent,
 // since a folder with only an evaluation (the teacher, the initial student) is a row of the tables too. Files
 // are checked and bounded; a broken one is an error that names file and line, because a report with silent
 // holes would mislead.

@@ -24,7 +24,7 @@ std::string error_of(const std::string& yaml, const std::vector<std::string>& ov
   return "no error";
 }
 
-// The block of docs/interface.md, word for word.
+// The interface that was agreed on, word for word.
 const std::string kInterface = R"(
 student: models/Qwen3-0.6B
 teacher: models/Qwen3-4B-Instruct-2507
@@ -77,7 +77,7 @@ eval: {suite: null, every: 0}
 )";
 
 TEST(TrainConfig, TheInterfaceIsReadAndIsTheDefault) {
-  TrainConfig written = parse_train_config(kInterface, "interface.md");
+  TrainConfig written = parse_train_config(kInterface, "interface.yaml");
   TrainConfig defaults = parse_train_config(kBase, "run.yaml");
   EXPECT_EQ(written.student, "models/Qwen3-0.6B");
   written.student = defaults.student;
