@@ -3,6 +3,7 @@
 // Under sanitizers gcc 12 takes the insides of std::regex for uninitialized.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <gtest/gtest.h>
+#include <ropd_source_directory.h>
 
 #include <filesystem>
 #include <fstream>

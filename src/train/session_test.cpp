@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ropd_source_directory.h>
 #include <omp.h>
 
 #include <cstdlib>

@@ -9,10 +9,10 @@
 
 namespace ropd::test {
 
-// The shared data folder, or an empty path where it is absent.
+// The shared data folder, or an empty path where it is absent. Tests run in the folder of the sources.
 inline std::filesystem::path data_directory() {
   if (const char* path = std::getenv("ROPD_TEST_DATA")) return path;
-  const auto beside = std::filesystem::path(ROPD_SOURCE_DIR) / "../shared/data";
+  const std::filesystem::path beside = "../shared/data";
   return std::filesystem::exists(beside) ? beside : std::filesystem::path{};
 }
 

@@ -1,5 +1,6 @@
 // The laboratory as a user runs it, with few responses: to the end, and interrupted on the way.
 #include <gtest/gtest.h>
+#include <ropd_source_directory.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

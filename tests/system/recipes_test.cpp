@@ -3,6 +3,7 @@
 // fit this machine is refused with its numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ropd_source_directory.h>
 
 #include <filesystem>
 #include <fstream>

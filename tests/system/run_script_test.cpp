@@ -2,6 +2,7 @@
 // test invents, so that nothing is installed or built.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ropd_source_directory.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
