@@ -1,8 +1,9 @@
-// The YAML that configurations and suites are written in: read by libyaml, written by ourselves (with
-// comments). Refused by name and line: anchors, aliases, tags, merge keys, lists and maps as keys,
-// directives, a second document, keys that occur twice, plain and quoted texts over several lines (| and >
-// are for those). Time and memory grow with the length of the text: nothing is expanded, depth and values are
-// bounded.
+// The YAML that configurations and suites are written in: read by libyaml, written by ourselves.
+// What is written may have comments and is read back as the same values.
+// Refused by name and line: anchors, aliases, tags, merge keys, lists and maps as keys, directives, a second
+// document, keys that occur twice, plain and quoted texts that do not end on their line (several lines stand
+// behind | or >).
+// Time and memory grow with the length of the text: nothing is expanded, depth and values are bounded.
 #pragma once
 #include <string>
 #include <string_view>
