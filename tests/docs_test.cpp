@@ -1,13 +1,15 @@
 // Documents that are compared with reality: the tree in README.md with src/, docs/config.md with the field
-// lists, what docs/algorithm.md names with the sources, what sources cite with docs/. Under sanitizers gcc 12
-// takes the insides of std::regex for uninitialized.
+// lists, what docs/algorithm.md names with the sources, what sources cite with docs/.
+// Under sanitizers gcc 12 takes the insides of std::regex for uninitialized.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <gtest/gtest.h>
 #include <ropd_source_directory.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "base/file.h"
 #include "train/train_config.h"
@@ -41,12 +43,36 @@ TEST(Readme, TreeNamesExactlyTheFoldersOfSrc) {
   EXPECT_EQ(named, existing);
 }
 
-TEST(Readme, LinksToFilesThatExist) {
-  std::vector<Path> documents = {kRoot / "README.md"};
-  for (const auto& entry : std::filesystem::directory_iterator(kRoot / "docs")) {
-    if (entry.path().extension() == ".md") documents.push_back(entry.path());
+std::vector<Path> documents() {
+  std::vector<Path> paths = {kRoot / "README.md"};
+  for (const auto& entry : std::filesystem::directory_iterator(kRoot / "docs"))
+    if (entry.path().extension() == ".md") paths.push_back(entry.path());
+  return paths;
+}
+
+// Rows of tables cannot be broken.
+TEST(Documents, HaveLinesOfAtMost120Characters) {
+  for (const auto& document : documents()) {
+    std::istringstream text(read_file(document));
+    size_t number = 1;
+    for (std::string line; std::getline(text, line); ++number) {
+      const auto is_inside = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; };
+      const auto length =
+          line.size() - static_cast<size_t>(std::count_if(line.begin(), line.end(), is_inside));
+      const size_t first = line.find_first_not_of(' ');
+      if (first == std::string::npos || line[first] == '|') continue;
+      EXPECT_LE(length, 120u) << document << ":" << number;
+    }
   }
-  for (const auto& document : documents) {
+}
+
+TEST(Documents, BenchmarksAreWhatIsTrueToday) {
+  const std::string text = read_file(kRoot / "docs/benchmarks.md");
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 80) << "replace old rows; history is in git";
+}
+
+TEST(Documents, LinkToFilesThatExist) {
+  for (const auto& document : documents()) {
     for (const auto& target : matches(read_file(document), R"(\]\(([^)#:\s]+)\))")) {
       EXPECT_TRUE(std::filesystem::exists(document.parent_path() / target))
           << document << " links to " << target;

@@ -333,8 +333,8 @@ std::string table_cell(std::string text) {
 std::string fields_markdown(std::string_view title, std::span<const FieldInfo> fields) {
   std::string out = "# " + std::string(title) + "\n\n";
   out +=
-      "Generated from the field lists in the code; do not edit. An unknown key, a wrong type or a value out "
-      "of range is an error.\n\n";
+      "Generated from the field lists; do not edit. An unknown key, a wrong type or a value out of range "
+      "is an error.\n\n";
   out += "| key | value | default | meaning |\n|---|---|---|---|\n";
   for (const auto& info : fields) {
     const std::string default_text = info.is_section ? "" : "`" + table_cell(info.default_value) + "`";
