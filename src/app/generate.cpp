@@ -44,23 +44,23 @@ struct GenerateOptions {
 };
 
 // Tokenizer and chat template of a model directory; both may be absent where only ids are used.
-struct TextParts {
+struct TokenizerAndTemplate {
   std::optional<text::Tokenizer> tokenizer;
   std::optional<text::ChatTemplate> chat_template;
 };
 
-TextParts load_text_parts(const Path& model) {
-  TextParts parts;
-  if (std::filesystem::exists(model / "tokenizer.json"))
-    parts.tokenizer.emplace(text::Tokenizer::load(model));
-  if (text::ChatTemplate::exists(model)) parts.chat_template.emplace(text::ChatTemplate::load(model));
-  return parts;
+TokenizerAndTemplate load_tokenizer_and_template(const Path& model) {
+  TokenizerAndTemplate text;
+  if (std::filesystem::exists(model / "tokenizer.json")) text.tokenizer.emplace(text::Tokenizer::load(model));
+  if (text::ChatTemplate::exists(model)) text.chat_template.emplace(text::ChatTemplate::load(model));
+  return text;
 }
 
 // Reads prompt rows; every message begins with file:line.
 class PromptReader {
  public:
-  PromptReader(const GenerateOptions& options, const TextParts& parts) : options_(options), parts_(parts) {}
+  PromptReader(const GenerateOptions& options, const TokenizerAndTemplate& text)
+      : options_(options), text_(text) {}
 
   std::vector<rollout::PromptedQuery> read() const {
     std::vector<rollout::PromptedQuery> queries;
@@ -82,7 +82,7 @@ class PromptReader {
 
  private:
   const GenerateOptions& options_;
-  const TextParts& parts_;
+  const TokenizerAndTemplate& text_;
 
   static std::string id_of(const Json& row, std::string otherwise, const std::string& where) {
     for (const char* name : {"query_id", "id"}) {
@@ -114,9 +114,9 @@ class PromptReader {
       fail(where, ": has ", num_kinds == 0 ? "no prompt" : kinds,
            ", expected one of messages, prompt, prompt_ids, or problem or question of a query set");
     if (row.contains("prompt_ids")) return ids_of(row["prompt_ids"], where);
-    if (!parts_.tokenizer)
+    if (!text_.tokenizer)
       fail(options_.model, ": has no tokenizer.json, so ", where, " must give prompt_ids instead of ", kinds);
-    if (!parts_.chat_template)
+    if (!text_.chat_template)
       fail(options_.model, ": has no chat template, so ", where, " must give prompt_ids instead of ", kinds);
     text::RenderOptions render;
     if (options_.is_without_thinking) render.enable_thinking = false;
@@ -126,7 +126,7 @@ class PromptReader {
     if (!messages.is_array() || messages.empty())
       fail(where, ": messages is not a list of at least one message");
     const auto value = text::TemplateValue::from_json(messages.dump(), where);
-    return parts_.tokenizer->encode(parts_.chat_template->render(value, text::TemplateValue::none(), render));
+    return text_.tokenizer->encode(text_.chat_template->render(value, text::TemplateValue::none(), render));
   }
 
   static std::vector<Token> ids_of(const Json& list, const std::string& where) {
@@ -144,8 +144,8 @@ class PromptReader {
 // Shows the response that speaks first, and only that one, as it grows.
 class LiveResponse {
  public:
-  explicit LiveResponse(const TextParts& parts) {
-    if (parts.tokenizer) decoder_.emplace(*parts.tokenizer);
+  explicit LiveResponse(const TokenizerAndTemplate& text) {
+    if (text.tokenizer) decoder_.emplace(*text.tokenizer);
   }
   void push(size_t request, Token token) {
     if (!request_) request_ = request;
@@ -195,8 +195,8 @@ void print_summary(const GenerateOptions& options, const rollout::BankResult& re
 void generate(const GenerateOptions& options, bool as_json) {
   install_stop_handlers();
   const auto directory = std::make_shared<const io::ModelDirectory>(options.model);
-  const TextParts parts = load_text_parts(options.model);
-  const auto queries = PromptReader(options, parts).read();
+  const TokenizerAndTemplate text = load_tokenizer_and_template(options.model);
+  const auto queries = PromptReader(options, text).read();
   if (directory->generation().eos_ids.empty())
     log_warning(options.model, ": names no end-of-sequence id; every response runs to the limit");
   const model::Weights weights = model::map_weights(directory);
@@ -212,8 +212,8 @@ void generate(const GenerateOptions& options, bool as_json) {
   }
   rollout::BankOptions bank;
   bank.stage = "generate";
-  if (parts.tokenizer) bank.decode = [&](std::span<const Token> ids) { return parts.tokenizer->decode(ids); };
-  LiveResponse live(parts);
+  if (text.tokenizer) bank.decode = [&](std::span<const Token> ids) { return text.tokenizer->decode(ids); };
+  LiveResponse live(text);
   if (options.streams) {
     set_progress_mode(ProgressMode::quiet);
     bank.on_token = [&](size_t request, Token token) { live.push(request, token); };

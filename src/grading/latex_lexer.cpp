@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kMaxTokens = 2000;
 
 struct Literal {
-  std::string_view source;
+  std::string_view spelling;
   TokenKind kind;
   std::string_view text;
 };
@@ -172,10 +172,10 @@ const std::vector<Literal>& literals() {
                                  {"\\negthinspace", reserved, "skip"},
                                  {"\\$", reserved, "skip"},
                                  {"\\vspace", reserved, "skip"}};
-    for (const std::string_view source : {"\\begin{matrix}", "\\begin{pmatrix}", "\\begin{bmatrix}"})
-      list.push_back({source, begin_matrix, ""});
-    for (const std::string_view source : {"\\end{matrix}", "\\end{pmatrix}", "\\end{bmatrix}"})
-      list.push_back({source, end_matrix, ""});
+    for (const std::string_view spelling : {"\\begin{matrix}", "\\begin{pmatrix}", "\\begin{bmatrix}"})
+      list.push_back({spelling, begin_matrix, ""});
+    for (const std::string_view spelling : {"\\end{matrix}", "\\end{pmatrix}", "\\end{bmatrix}"})
+      list.push_back({spelling, end_matrix, ""});
     list.push_back({"\\end{array}", end_matrix, ""});
     list.push_back({"\\begin{vmatrix}", begin_determinant, ""});
     list.push_back({"\\end{vmatrix}", end_determinant, ""});
@@ -193,7 +193,7 @@ const std::vector<Literal>& literals() {
           "\\Sigma",      "\\varsigma", "\\tau",    "\\upsilon", "\\Upsilon", "\\phi",      "\\Phi",
           "\\varphi",     "\\chi",      "\\psi",    "\\Psi",     "\\omega",   "\\Omega"})
       list.push_back({name, greek, name.substr(1)});
-    for (const auto& [source, name] :
+    for (const auto& [spelling, name] :
          {std::pair{"α", "alpha"}, {"β", "beta"},    {"γ", "gamma"},      {"Γ", "Gamma"}, {"δ", "delta"},
           {"Δ", "Delta"},          {"ε", "epsilon"}, {"ϵ", "varepsilon"}, {"ζ", "zeta"},  {"η", "eta"},
           {"θ", "theta"},          {"Θ", "Theta"},   {"ι", "iota"},       {"κ", "kappa"}, {"λ", "lambda"},
@@ -202,7 +202,7 @@ const std::vector<Literal>& literals() {
           {"Σ", "Sigma"},          {"τ", "tau"},     {"υ", "upsilon"},    {"φ", "phi"},   {"Φ", "Phi"},
           {"ϕ", "varphi"},         {"χ", "chi"},     {"ψ", "psi"},        {"Ψ", "Psi"},   {"ω", "omega"},
           {"Ω", "Omega"}})
-      list.push_back({source, greek, name});
+      list.push_back({spelling, greek, name});
     for (const std::string_view name : {"\\Bbbk",          "\\wp",          "\\nabla",
                                         "\\bigstar",       "\\angle",       "\\nexists",
                                         "\\measuredangle", "\\eth",         "\\sphericalangle",
@@ -225,8 +225,9 @@ const std::vector<Literal>& literals() {
           "orthogonalize", "nullspace",  "eig",          "eigen",   "diagonalize", "eigenvals",
           "eigenvalues",   "eigenvects", "eigenvectors", "svd",     "SVD"})
       list.push_back({name, reserved, name});
-    std::stable_sort(list.begin(), list.end(),
-                     [](const Literal& a, const Literal& b) { return a.source.size() > b.source.size(); });
+    std::stable_sort(list.begin(), list.end(), [](const Literal& a, const Literal& b) {
+      return a.spelling.size() > b.spelling.size();
+    });
     return list;
   }();
   return table;
@@ -237,7 +238,7 @@ const std::array<std::vector<const Literal*>, 256>& literals_by_byte() {
   static const std::array<std::vector<const Literal*>, 256> index = [] {
     std::array<std::vector<const Literal*>, 256> result;
     for (const Literal& literal : literals())
-      result[static_cast<unsigned char>(literal.source[0])].push_back(&literal);
+      result[static_cast<unsigned char>(literal.spelling[0])].push_back(&literal);
     return result;
   }();
   return index;
@@ -299,16 +300,16 @@ class Lexer {
     if (c == '\\' && (accent() || array_begin())) return true;
     const Literal* literal = nullptr;
     for (const Literal* candidate : literals_by_byte()[static_cast<unsigned char>(c)])
-      if (latex_.substr(position_).starts_with(candidate->source)) {
+      if (latex_.substr(position_).starts_with(candidate->spelling)) {
         literal = candidate;
         break;
       }
-    if (c == 'd' && differential(literal ? literal->source.size() : 0)) return true;
+    if (c == 'd' && differential(literal ? literal->spelling.size() : 0)) return true;
     if (literal) {
       if (literal->text == "skip") {
-        position_ += literal->source.size();
+        position_ += literal->spelling.size();
       } else {
-        push(literal->kind, literal->text, literal->source.size());
+        push(literal->kind, literal->text, literal->spelling.size());
       }
       return true;
     }

@@ -80,7 +80,7 @@ enum class TokenKind {
 struct Token {
   TokenKind kind;
   std::string text;    // see the kinds
-  std::string source;  // as written
+  std::string spelling;  // as written
 };
 
 // Nothing when some text is no token, or there are more than 2,000.

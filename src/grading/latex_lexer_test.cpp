@@ -9,7 +9,7 @@ std::string kinds_and_texts(std::string_view latex) {
   const auto tokens = tokenize_latex(latex);
   if (!tokens) return "-";
   std::string result;
-  for (const auto& token : *tokens) result += "[" + (token.text.empty() ? token.source : token.text) + "]";
+  for (const auto& token : *tokens) result += "[" + (token.text.empty() ? token.spelling : token.text) + "]";
   return result;
 }
 

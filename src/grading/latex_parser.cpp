@@ -654,7 +654,7 @@ class LatexParser {
         return series(take_any().text);
       case TokenKind::limit:
       case TokenKind::integral:
-        return unevaluated(take_any().source);
+        return unevaluated(take_any().spelling);
       default:
         break;
     }
@@ -875,12 +875,12 @@ class LatexParser {
       while (position_ < tokens_.size()) {
         if (is(TokenKind::open_brace)) ++depth;
         if (is(TokenKind::close_brace) && --depth == 0) break;
-        text += strip(take_any().source);
+        text += strip(take_any().spelling);
       }
       if (!take(TokenKind::close_brace)) return false;
     } else {
       if (position_ >= tokens_.size()) return false;
-      text = strip(take_any().source);
+      text = strip(take_any().spelling);
     }
     if (text.empty()) return false;
     name += count_characters(text) > 1 ? "_{" + text + "}" : "_" + text;

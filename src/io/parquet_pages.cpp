@@ -163,13 +163,13 @@ Bytes decompress(Bytes in, uint64_t out_bytes, int32_t codec, ColumnData& column
   budget.take(out_bytes, where);
   column.buffers.push_back(std::make_unique_for_overwrite<char[]>(out_bytes));
   char* out = column.buffers.back().get();
-  const auto* source = reinterpret_cast<const char*>(in.data());
+  const auto* compressed = reinterpret_cast<const char*>(in.data());
   if (codec == gzip_codec) {
     inflate_gzip(out, out_bytes, in, where);
   } else {
     const bool is_whole = codec == snappy_codec
-                              ? snappy::RawUncompress(source, in.size(), out)
-                              : ZSTD_decompress(out, out_bytes, source, in.size()) == out_bytes;
+                              ? snappy::RawUncompress(compressed, in.size(), out)
+                              : ZSTD_decompress(out, out_bytes, compressed, in.size()) == out_bytes;
     if (!is_whole) fail(where, ": ", codec_name(codec), " page cannot be decompressed (damaged file?)");
   }
   return {reinterpret_cast<const std::byte*>(out), out_bytes};

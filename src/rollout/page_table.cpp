@@ -15,16 +15,16 @@ void PageTable::grow(int64_t num_positions) {
     pages_.push_back(cache_->allocate());
 }
 
-void PageTable::fork(const PageTable& source, int64_t num_positions) {
-  assert(pages_.empty() && source.pages_missing(num_positions) == 0);
+void PageTable::fork(const PageTable& parent, int64_t num_positions) {
+  assert(pages_.empty() && parent.pages_missing(num_positions) == 0);
   const int64_t num_full = num_positions / cache_->page_tokens();
   for (int64_t i = 0; i < num_full; ++i) {
-    cache_->retain(source.pages_[static_cast<size_t>(i)]);
-    pages_.push_back(source.pages_[static_cast<size_t>(i)]);
+    cache_->retain(parent.pages_[static_cast<size_t>(i)]);
+    pages_.push_back(parent.pages_[static_cast<size_t>(i)]);
   }
   if (num_positions % cache_->page_tokens() == 0) return;
   pages_.push_back(cache_->allocate());
-  cache_->copy_page(pages_.back(), source.pages_[static_cast<size_t>(num_full)]);
+  cache_->copy_page(pages_.back(), parent.pages_[static_cast<size_t>(num_full)]);
 }
 
 void PageTable::clear() {

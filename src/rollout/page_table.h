@@ -22,9 +22,9 @@ class PageTable {
   int64_t pages_missing(int64_t num_positions) const;
   // Asserts that the cache has that many free pages.
   void grow(int64_t num_positions);
-  // An empty table becomes the first num_positions positions of `source`: full pages are shared, the last
+  // An empty table becomes the first num_positions positions of `parent`: full pages are shared, the last
   // partial one is copied. Needs at most one free page.
-  void fork(const PageTable& source, int64_t num_positions);
+  void fork(const PageTable& parent, int64_t num_positions);
   void clear();
 
  private:

@@ -36,24 +36,24 @@ TEST(PageTable, GrowsByWholePages) {
 
 TEST(PageTable, ForkSharesFullPagesAndCopiesTheLast) {
   model::KvCache cache(small(), model::Precision::f32, 4, 32);
-  PageTable source(cache), copy(cache);
-  source.grow(40);
-  std::memset(page_data(cache, source.data()[1]), 7, 4);
-  copy.fork(source, 40);
-  EXPECT_EQ(copy.data()[0], source.data()[0]);
-  EXPECT_NE(copy.data()[1], source.data()[1]);
-  EXPECT_EQ(std::memcmp(page_data(cache, copy.data()[1]), page_data(cache, source.data()[1]), 4), 0);
+  PageTable parent(cache), copy(cache);
+  parent.grow(40);
+  std::memset(page_data(cache, parent.data()[1]), 7, 4);
+  copy.fork(parent, 40);
+  EXPECT_EQ(copy.data()[0], parent.data()[0]);
+  EXPECT_NE(copy.data()[1], parent.data()[1]);
+  EXPECT_EQ(std::memcmp(page_data(cache, copy.data()[1]), page_data(cache, parent.data()[1]), 4), 0);
   EXPECT_EQ(cache.free_pages(), 1);
-  source.clear();
+  parent.clear();
   EXPECT_EQ(cache.free_pages(), 2) << "the shared page is still held";
 }
 
 TEST(PageTable, ForkAtAPageBoundaryTakesNoPage) {
   model::KvCache cache(small(), model::Precision::f32, 2, 32);
-  PageTable source(cache), copy(cache), nothing(cache);
-  source.grow(64);
-  copy.fork(source, 32);
-  nothing.fork(source, 0);
+  PageTable parent(cache), copy(cache), nothing(cache);
+  parent.grow(64);
+  copy.fork(parent, 32);
+  nothing.fork(parent, 0);
   EXPECT_EQ(copy.num_pages(), 1);
   EXPECT_EQ(nothing.num_pages(), 0);
 }

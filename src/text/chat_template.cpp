@@ -9,8 +9,8 @@ namespace ropd::text {
 
 using Kind = TemplateValue::Kind;
 
-struct ChatTemplate::Parts {
-  std::string source, where, hash;
+struct ChatTemplate::Compiled {
+  std::string text, where, hash;
   StatementList statements;
   TemplateDict special_tokens;  // bos_token, eos_token, ... as far as the model names them
 };
@@ -53,31 +53,31 @@ bool ChatTemplate::exists(const Path& model_directory) {
 
 ChatTemplate ChatTemplate::load(const Path& model_directory) {
   const TokenizerConfig config = read_tokenizer_config(model_directory);
-  auto parts = std::make_shared<Parts>();
+  auto compiled = std::make_shared<Compiled>();
   if (const Path file = template_file(model_directory); std::filesystem::exists(file)) {
-    parts->source = read_file(file, kMaxTemplateBytes);
-    parts->where = file.string();
+    compiled->text = read_file(file, kMaxTemplateBytes);
+    compiled->where = file.string();
   } else if (config.chat_template) {
-    parts->source = *config.chat_template;
-    parts->where = (model_directory / "tokenizer_config.json").string() + ": chat_template";
+    compiled->text = *config.chat_template;
+    compiled->where = (model_directory / "tokenizer_config.json").string() + ": chat_template";
   } else {
     fail(model_directory.string(),
          ": no chat template (expected chat_template.jinja or \"chat_template\" in tokenizer_config.json; a "
          "base model?)");
   }
-  parts->special_tokens = special_tokens_of(config);
-  parts->statements = parse_template(parts->source, parts->where);
-  parts->hash = sha256(parts->source + TemplateValue::dict(parts->special_tokens).json());
-  return ChatTemplate(std::move(parts));
+  compiled->special_tokens = special_tokens_of(config);
+  compiled->statements = parse_template(compiled->text, compiled->where);
+  compiled->hash = sha256(compiled->text + TemplateValue::dict(compiled->special_tokens).json());
+  return ChatTemplate(std::move(compiled));
 }
 
-ChatTemplate ChatTemplate::parse(std::string_view source, const std::string& where) {
-  auto parts = std::make_shared<Parts>();
-  parts->source = source;
-  parts->where = where;
-  parts->statements = parse_template(source, where);
-  parts->hash = sha256(parts->source + "{}");
-  return ChatTemplate(std::move(parts));
+ChatTemplate ChatTemplate::parse(std::string_view text, const std::string& where) {
+  auto compiled = std::make_shared<Compiled>();
+  compiled->text = text;
+  compiled->where = where;
+  compiled->statements = parse_template(text, where);
+  compiled->hash = sha256(compiled->text + "{}");
+  return ChatTemplate(std::move(compiled));
 }
 
 std::string ChatTemplate::render(std::span<const Message> messages, const RenderOptions& options) const {
@@ -91,18 +91,16 @@ std::string ChatTemplate::render(std::span<const Message> messages, const Render
 std::string ChatTemplate::render(const TemplateValue& messages, const TemplateValue& tools,
                                  const RenderOptions& options) const {
   check_messages(messages);
-  TemplateDict variables = parts_->special_tokens;
+  TemplateDict variables = compiled_->special_tokens;
   variables.emplace_back("messages", messages);
   variables.emplace_back("tools", tools.is(Kind::undefined) ? TemplateValue::none() : tools);
   variables.emplace_back("documents", TemplateValue::none());
   variables.emplace_back("add_generation_prompt", TemplateValue::boolean(options.add_generation_prompt));
   if (options.enable_thinking)
     variables.emplace_back("enable_thinking", TemplateValue::boolean(*options.enable_thinking));
-  return run_template(parts_->statements, std::move(variables), parts_->where);
+  return run_template(compiled_->statements, std::move(variables), compiled_->where);
 }
 
-const std::string& ChatTemplate::hash() const { return parts_->hash; }
-
-const std::string& ChatTemplate::source() const { return parts_->source; }
+const std::string& ChatTemplate::hash() const { return compiled_->hash; }
 
 }  // namespace ropd::text

@@ -1,5 +1,5 @@
 // The chat template of a model directory: messages -> the text the model was trained to read.
-// Source: chat_template.jinja if it is there, otherwise "chat_template" of tokenizer_config.json. The
+// Its text: chat_template.jinja if it is there, otherwise "chat_template" of tokenizer_config.json. The
 // language is the Jinja subset of template_parser.h; the clock is not given to templates, so rendering is a
 // pure function.
 #pragma once
@@ -27,7 +27,7 @@ class ChatTemplate {
   static ChatTemplate load(const Path& model_directory);
   static bool exists(const Path& model_directory);
   // A template given as text; `where` begins every error text.
-  static ChatTemplate parse(std::string_view source, const std::string& where);
+  static ChatTemplate parse(std::string_view text, const std::string& where);
 
   [[nodiscard]] std::string render(std::span<const Message> messages,
                                    const RenderOptions& options = {}) const;
@@ -38,12 +38,11 @@ class ChatTemplate {
                                    const RenderOptions& options = {}) const;
   // SHA-256 of the template text and the special tokens it is given: equal hash, equal rendering.
   [[nodiscard]] const std::string& hash() const;
-  [[nodiscard]] const std::string& source() const;
 
  private:
-  struct Parts;
-  explicit ChatTemplate(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
-  std::shared_ptr<const Parts> parts_;
+  struct Compiled;
+  explicit ChatTemplate(std::shared_ptr<const Compiled> compiled) : compiled_(std::move(compiled)) {}
+  std::shared_ptr<const Compiled> compiled_;
 };
 
 }  // namespace ropd::text

@@ -12,14 +12,14 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-std::string run(const std::string& source, const std::string& data = "{}") {
+std::string run(const std::string& jinja, const std::string& data = "{}") {
   const std::string where = "file";
-  return run_template(parse_template(source, where), TemplateValue::from_json(data, "data").as_dict(), where);
+  return run_template(parse_template(jinja, where), TemplateValue::from_json(data, "data").as_dict(), where);
 }
 
-std::string error_of(const std::string& source) {
+std::string error_of(const std::string& jinja) {
   try {
-    run(source);
+    run(jinja);
   } catch (const Error& error) {
     return error.what();
   }

@@ -20,15 +20,15 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_begin(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 // \r\n and \r become \n; one newline at the end is dropped.
-std::string with_plain_newlines(std::string_view source) {
+std::string with_plain_newlines(std::string_view jinja) {
   std::string result;
-  result.reserve(source.size());
-  for (size_t i = 0; i < source.size(); ++i) {
-    if (source[i] == '\r') {
+  result.reserve(jinja.size());
+  for (size_t i = 0; i < jinja.size(); ++i) {
+    if (jinja[i] == '\r') {
       result.push_back('\n');
-      if (i + 1 < source.size() && source[i + 1] == '\n') ++i;
+      if (i + 1 < jinja.size() && jinja[i + 1] == '\n') ++i;
     } else {
-      result.push_back(source[i]);
+      result.push_back(jinja[i]);
     }
   }
   if (result.ends_with('\n')) result.pop_back();
@@ -37,20 +37,20 @@ std::string with_plain_newlines(std::string_view source) {
 
 class Lexer {
  public:
-  Lexer(std::string source, const std::string& where) : source_(std::move(source)), where_(where) {}
+  Lexer(std::string jinja, const std::string& where) : jinja_(std::move(jinja)), where_(where) {}
 
   std::vector<TemplateWord> lex() {
-    while (at_ < source_.size()) {
+    while (at_ < jinja_.size()) {
       const size_t tag = find_tag();
       lex_text(tag);
-      if (at_ < source_.size()) lex_tag();
+      if (at_ < jinja_.size()) lex_tag();
     }
     push(Kind::end, "");
     return std::move(words_);
   }
 
  private:
-  std::string source_;
+  std::string jinja_;
   const std::string& where_;
   std::vector<TemplateWord> words_;
   size_t at_ = 0;
@@ -59,18 +59,17 @@ class Lexer {
   bool strips_text_ = false;    // the tag before ended with '-'
   bool trims_newline_ = false;  // the tag before was a block or comment without '+'
 
-  std::string_view rest() const { return std::string_view(source_).substr(at_); }
+  std::string_view rest() const { return std::string_view(jinja_).substr(at_); }
   void push(Kind kind, std::string text) { words_.push_back({kind, std::move(text), line_}); }
 
   size_t find_tag() const {
     size_t at = at_;
-    while ((at = source_.find('{', at)) != std::string::npos) {
-      if (at + 1 < source_.size() &&
-          (source_[at + 1] == '{' || source_[at + 1] == '%' || source_[at + 1] == '#'))
+    while ((at = jinja_.find('{', at)) != std::string::npos) {
+      if (at + 1 < jinja_.size() && (jinja_[at + 1] == '{' || jinja_[at + 1] == '%' || jinja_[at + 1] == '#'))
         return at;
       ++at;
     }
-    return source_.size();
+    return jinja_.size();
   }
 
   void count_lines(std::string_view text) {
@@ -78,8 +77,8 @@ class Lexer {
   }
 
   void lex_text(size_t end) {
-    std::string_view text = std::string_view(source_).substr(at_, end - at_);
-    const size_t source_bytes = text.size();
+    std::string_view text = std::string_view(jinja_).substr(at_, end - at_);
+    const size_t num_bytes = text.size();
     const std::string_view whole = text;
     bool starts_line = starts_line_;
     if (strips_text_) {
@@ -88,17 +87,17 @@ class Lexer {
       text.remove_prefix(1);
       starts_line = true;
     }
-    if (end < source_.size()) {
-      const char sign = end + 2 < source_.size() ? source_[end + 2] : ' ';
+    if (end < jinja_.size()) {
+      const char sign = end + 2 < jinja_.size() ? jinja_[end + 2] : ' ';
       if (sign == '-') {
         while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-      } else if (sign != '+' && source_[end + 1] != '{') {
+      } else if (sign != '+' && jinja_[end + 1] != '{') {
         strip_line_begin(text, starts_line);
       }
     }
     if (!text.empty()) push(Kind::text, std::string(text));
     count_lines(whole);
-    at_ += source_bytes;
+    at_ += num_bytes;
   }
 
   // lstrip_blocks: white space between the line's begin and a block tag goes.
@@ -111,20 +110,20 @@ class Lexer {
   }
 
   void lex_tag() {
-    const char kind = source_[at_ + 1];
+    const char kind = jinja_[at_ + 1];
     const int begin_line = line_;
     at_ += 2;
-    if (at_ < source_.size() && (source_[at_] == '-' || source_[at_] == '+')) ++at_;
+    if (at_ < jinja_.size() && (jinja_[at_] == '-' || jinja_[at_] == '+')) ++at_;
     if (kind == '#') return skip_comment(begin_line);
     push(kind == '%' ? Kind::block_begin : Kind::print_begin, "");
     const std::string_view closing = kind == '%' ? "%}" : "}}";
     int depth = 0;
     while (true) {
-      while (at_ < source_.size() && is_space(source_[at_])) {
-        line_ += source_[at_] == '\n';
+      while (at_ < jinja_.size() && is_space(jinja_[at_])) {
+        line_ += jinja_[at_] == '\n';
         ++at_;
       }
-      if (at_ >= source_.size())
+      if (at_ >= jinja_.size())
         fail(where_, ":", begin_line, ": a tag is not closed (expected ", closing, ")");
       // Inside brackets }} may close two dicts.
       if (depth == 0 && try_close(kind, closing)) return;
@@ -133,7 +132,7 @@ class Lexer {
   }
 
   bool try_close(char kind, std::string_view closing) {
-    const char sign = source_[at_];
+    const char sign = jinja_[at_];
     const bool has_sign = (sign == '-' || sign == '+') && rest().substr(1).starts_with(closing);
     if (!has_sign && !rest().starts_with(closing)) return false;
     at_ += closing.size() + (has_sign ? 1 : 0);
@@ -149,22 +148,22 @@ class Lexer {
   }
 
   void skip_comment(int begin_line) {
-    const size_t end = source_.find("#}", at_);
+    const size_t end = jinja_.find("#}", at_);
     if (end == std::string::npos) fail(where_, ":", begin_line, ": a comment is not closed (expected #})");
-    count_lines(std::string_view(source_).substr(at_, end - at_));
-    const char last = end > at_ ? source_[end - 1] : ' ';
+    count_lines(std::string_view(jinja_).substr(at_, end - at_));
+    const char last = end > at_ ? jinja_[end - 1] : ' ';
     at_ = end + 2;
     end_tag(last == '-' || last == '+' ? last : ' ', true);
   }
 
   void lex_word(int& depth) {
-    const char c = source_[at_];
+    const char c = jinja_[at_];
     if (c == '\'' || c == '"') return lex_string();
     if (is_digit(c)) return lex_number();
     if (is_name_begin(c)) {
       size_t end = at_;
-      while (end < source_.size() && (is_name_begin(source_[end]) || is_digit(source_[end]))) ++end;
-      push(Kind::name, source_.substr(at_, end - at_));
+      while (end < jinja_.size() && (is_name_begin(jinja_[end]) || is_digit(jinja_[end]))) ++end;
+      push(Kind::name, jinja_.substr(at_, end - at_));
       at_ = end;
       return;
     }
@@ -187,38 +186,38 @@ class Lexer {
     size_t end = at_;
     bool is_real = false;
     std::string digits;
-    while (end < source_.size() && (is_digit(source_[end]) || source_[end] == '_')) ++end;
-    if (end + 1 < source_.size() && source_[end] == '.' && is_digit(source_[end + 1])) {
+    while (end < jinja_.size() && (is_digit(jinja_[end]) || jinja_[end] == '_')) ++end;
+    if (end + 1 < jinja_.size() && jinja_[end] == '.' && is_digit(jinja_[end + 1])) {
       is_real = true;
       ++end;
-      while (end < source_.size() && is_digit(source_[end])) ++end;
+      while (end < jinja_.size() && is_digit(jinja_[end])) ++end;
     }
-    if (end < source_.size() && (source_[end] == 'e' || source_[end] == 'E')) {
+    if (end < jinja_.size() && (jinja_[end] == 'e' || jinja_[end] == 'E')) {
       size_t after = end + 1;
-      if (after < source_.size() && (source_[after] == '+' || source_[after] == '-')) ++after;
-      if (after < source_.size() && is_digit(source_[after])) {
+      if (after < jinja_.size() && (jinja_[after] == '+' || jinja_[after] == '-')) ++after;
+      if (after < jinja_.size() && is_digit(jinja_[after])) {
         is_real = true;
         end = after;
-        while (end < source_.size() && is_digit(source_[end])) ++end;
+        while (end < jinja_.size() && is_digit(jinja_[end])) ++end;
       }
     }
     for (size_t i = at_; i < end; ++i)
-      if (source_[i] != '_') digits.push_back(source_[i]);
+      if (jinja_[i] != '_') digits.push_back(jinja_[i]);
     push(is_real ? Kind::real : Kind::integer, digits);
     at_ = end;
   }
 
   void lex_string() {
-    const char quote = source_[at_++];
+    const char quote = jinja_[at_++];
     const int begin_line = line_;
     std::string text;
     while (true) {
-      if (at_ >= source_.size())
+      if (at_ >= jinja_.size())
         fail(where_, ":", begin_line, ": a string is not closed (expected ", quote, ")");
-      const char c = source_[at_++];
+      const char c = jinja_[at_++];
       if (c == quote) break;
       line_ += c == '\n';
-      if (c == '\\' && at_ < source_.size())
+      if (c == '\\' && at_ < jinja_.size())
         lex_escape(text);
       else
         text.push_back(c);
@@ -228,7 +227,7 @@ class Lexer {
 
   // Python's escapes; an unknown one keeps its backslash.
   void lex_escape(std::string& text) {
-    const char c = source_[at_++];
+    const char c = jinja_[at_++];
     constexpr std::string_view kFrom = "ntrbfav0\\'\"", kTo("\n\t\r\b\f\a\v\0\\'\"", 11);
     if (c == 'x') return lex_code_point(text, 2);
     if (c == 'u') return lex_code_point(text, 4);
@@ -237,8 +236,7 @@ class Lexer {
       ++line_;
       return;
     }
-    if (c == 'N' ||
-        (is_digit(c) && c < '8' && (c != '0' || (at_ < source_.size() && is_digit(source_[at_])))))
+    if (c == 'N' || (is_digit(c) && c < '8' && (c != '0' || (at_ < jinja_.size() && is_digit(jinja_[at_])))))
       fail(where_, ":", line_, ": the string escape \\", c, " is not supported");
     if (const size_t index = kFrom.find(c); index != std::string_view::npos) {
       text.push_back(kTo[index]);
@@ -251,7 +249,7 @@ class Lexer {
   void lex_code_point(std::string& text, size_t num_digits) {
     char32_t point = 0;
     for (size_t i = 0; i < num_digits; ++i, ++at_) {
-      const char c = at_ < source_.size() ? source_[at_] : ' ';
+      const char c = at_ < jinja_.size() ? jinja_[at_] : ' ';
       const char lower = static_cast<char>(c | 0x20);
       if (!is_digit(c) && (lower < 'a' || lower > 'f'))
         fail(where_, ":", line_, ": a \\x or \\u escape needs ", num_digits, " hexadecimal digits");
@@ -265,12 +263,12 @@ class Lexer {
 
 }  // namespace
 
-std::vector<TemplateWord> lex_template(std::string_view source, const std::string& where) {
-  if (source.starts_with("\xEF\xBB\xBF")) source.remove_prefix(3);
-  if (source.size() > kMaxTemplateBytes)
-    fail(where, ": the template has ", source.size(), " bytes (expected at most ", kMaxTemplateBytes, ")");
-  if (!is_valid_utf8(source)) fail(where, ": the template is not valid UTF-8");
-  return Lexer(with_plain_newlines(source), where).lex();
+std::vector<TemplateWord> lex_template(std::string_view jinja, const std::string& where) {
+  if (jinja.starts_with("\xEF\xBB\xBF")) jinja.remove_prefix(3);
+  if (jinja.size() > kMaxTemplateBytes)
+    fail(where, ": the template has ", jinja.size(), " bytes (expected at most ", kMaxTemplateBytes, ")");
+  if (!is_valid_utf8(jinja)) fail(where, ": the template is not valid UTF-8");
+  return Lexer(with_plain_newlines(jinja), where).lex();
 }
 
 }  // namespace ropd::text

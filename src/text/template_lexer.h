@@ -24,12 +24,12 @@ struct TemplateWord {
     end
   };
   Kind kind = Kind::end;
-  std::string text;  // decoded for strings; spelled as in the source otherwise
+  std::string text;  // decoded for strings; spelled as in the template otherwise
   int line = 1;
 };
 
 // All words of the template, closed by one of kind `end`. `where` begins every error text, the line follows
 // it.
-std::vector<TemplateWord> lex_template(std::string_view source, const std::string& where);
+std::vector<TemplateWord> lex_template(std::string_view jinja, const std::string& where);
 
 }  // namespace ropd::text

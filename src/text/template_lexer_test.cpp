@@ -9,9 +9,9 @@ namespace ropd::text {
 namespace {
 
 // Only the plain text of a template, joined by '|'.
-std::string texts(const std::string& source) {
+std::string texts(const std::string& jinja) {
   std::string result;
-  for (const auto& word : lex_template(source, "t"))
+  for (const auto& word : lex_template(jinja, "t"))
     if (word.kind == TemplateWord::Kind::text) result += (result.empty() ? "" : "|") + word.text;
   return result;
 }
@@ -42,9 +42,9 @@ TEST(TemplateLexer, StringsKnowPythonsEscapes) {
 }
 
 TEST(TemplateLexer, ErrorsNameTheLine) {
-  const auto error_of = [](const std::string& source) -> std::string {
+  const auto error_of = [](const std::string& jinja) -> std::string {
     try {
-      lex_template(source, "file");
+      lex_template(jinja, "file");
     } catch (const Error& error) {
       return error.what();
     }

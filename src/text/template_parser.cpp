@@ -558,8 +558,8 @@ class Parser {
 
 }  // namespace
 
-StatementList parse_template(std::string_view source, const std::string& where) {
-  return Parser(lex_template(source, where), where).parse();
+StatementList parse_template(std::string_view jinja, const std::string& where) {
+  return Parser(lex_template(jinja, where), where).parse();
 }
 
 }  // namespace ropd::text

@@ -1,4 +1,4 @@
-// Chat-template source -> syntax tree. Supports if/elif/else, for/else with a filter, set (also of namespace
+// Chat template -> syntax tree. Supports if/elif/else, for/else with a filter, set (also of namespace
 // attributes and as a block), macro, break, continue, generation, and all expressions of Jinja. Any other tag
 // is refused by name and line.
 #pragma once
@@ -10,6 +10,6 @@
 namespace ropd::text {
 
 // `where` begins every error text, the line follows it. Nesting is bounded.
-StatementList parse_template(std::string_view source, const std::string& where);
+StatementList parse_template(std::string_view jinja, const std::string& where);
 
 }  // namespace ropd::text

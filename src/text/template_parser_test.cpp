@@ -11,9 +11,9 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-std::string error_of(const std::string& source) {
+std::string error_of(const std::string& jinja) {
   try {
-    parse_template(source, "file");
+    parse_template(jinja, "file");
   } catch (const Error& error) {
     return error.what();
   }
@@ -38,11 +38,11 @@ TEST(TemplateParser, UnbalancedTagsAreRefused) {
 }
 
 TEST(TemplateParser, BrokenExpressionsAreRefused) {
-  for (const char* source :
+  for (const char* jinja :
        {"{{ }}", "{{ a + }}", "{{ (a }}", "{{ a b }}", "{{ a[ }}", "{{ a[1:2:3:4] }}", "{{ {1 2} }}",
         "{{ f(a=1, 2) }}", "{{ f(*a) }}", "{{ a | 5 }}", "{{ a < b < c }}", "{{ 99999999999999999999 }}",
         "{% set = 1 %}", "{% for 1 in x %}{% endfor %}", "{% for x in y recursive %}{% endfor %}"})
-    EXPECT_NE(error_of(source), "") << source;
+    EXPECT_NE(error_of(jinja), "") << jinja;
 }
 
 TEST(TemplateParser, NestingAndChainsAreBounded) {

@@ -11,10 +11,10 @@
 
 namespace ropd::text {
 
-struct Tokenizer::Parts {
-  Parts(TokenizerFile&& file, const std::string& where);
-  Parts(const Parts&) = delete;
-  Parts& operator=(const Parts&) = delete;
+struct Tokenizer::Tables {
+  Tables(TokenizerFile&& file, const std::string& where);
+  Tables(const Tables&) = delete;
+  Tables& operator=(const Tables&) = delete;
 
   // constant after construction
   bool normalizes;
@@ -64,7 +64,7 @@ std::string fingerprint_of(const TokenizerFile& file) {
 
 }  // namespace
 
-Tokenizer::Parts::Parts(TokenizerFile&& file, const std::string& where)
+Tokenizer::Tables::Tables(TokenizerFile&& file, const std::string& where)
     : normalizes(file.normalizes_nfc),
       pretokenizer(file.split),
       bpe(file),
@@ -82,7 +82,7 @@ Tokenizer::Parts::Parts(TokenizerFile&& file, const std::string& where)
   if (size > static_cast<size_t>(INT32_MAX) / 2) fail(where, ": ", size, " tokens are too many");
 }
 
-AddedTokenMatcher Tokenizer::Parts::matcher(bool is_normalized) const {
+AddedTokenMatcher Tokenizer::Tables::matcher(bool is_normalized) const {
   std::vector<std::string> contents;
   std::vector<const AddedToken*> tokens;
   for (const AddedToken& token : added) {
@@ -199,7 +199,7 @@ constexpr size_t kNoLimit = ~size_t{0};
 
 }  // namespace
 
-Tokenizer::Tokenizer(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+Tokenizer::Tokenizer(std::shared_ptr<const Tables> tables) : tables_(std::move(tables)) {}
 Tokenizer::~Tokenizer() = default;
 Tokenizer::Tokenizer(const Tokenizer&) = default;
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
@@ -214,7 +214,7 @@ Tokenizer Tokenizer::load(const Path& model_directory_or_file) {
 }
 
 Tokenizer Tokenizer::parse(std::string_view tokenizer_json, const std::string& where) {
-  return Tokenizer(std::make_shared<const Parts>(parse_tokenizer_file(tokenizer_json, where), where));
+  return Tokenizer(std::make_shared<const Tables>(parse_tokenizer_file(tokenizer_json, where), where));
 }
 
 std::vector<Token> Tokenizer::encode(std::string_view text, bool parse_special) const {
@@ -223,14 +223,14 @@ std::vector<Token> Tokenizer::encode(std::string_view text, bool parse_special) 
 
 std::vector<Token> Tokenizer::encode_first(std::string_view text, size_t max_tokens,
                                            bool parse_special) const {
-  const Encoder::Rules rules{parts_->pretokenizer, parts_->bpe, parts_->raw_matcher,
-                             parts_->normalized_matcher, parts_->normalizes};
+  const Encoder::Rules rules{tables_->pretokenizer, tables_->bpe, tables_->raw_matcher,
+                             tables_->normalized_matcher, tables_->normalizes};
   return Encoder(rules, parse_special, max_tokens, nullptr).encode(text);
 }
 
 OffsetEncoding Tokenizer::encode_with_offsets(std::string_view text, bool parse_special) const {
-  const Encoder::Rules rules{parts_->pretokenizer, parts_->bpe, parts_->raw_matcher,
-                             parts_->normalized_matcher, parts_->normalizes};
+  const Encoder::Rules rules{tables_->pretokenizer, tables_->bpe, tables_->raw_matcher,
+                             tables_->normalized_matcher, tables_->normalizes};
   OffsetEncoding result;
   result.ids = Encoder(rules, parse_special, kNoLimit, &result).encode(text);
   return result;
@@ -244,29 +244,29 @@ std::string Tokenizer::decode(std::span<const Token> ids, bool skip_special) con
 }
 
 std::string_view Tokenizer::token_bytes(Token id) const {
-  if (id < 0 || static_cast<size_t>(id) >= parts_->added_of.size()) return {};
-  const AddedToken* added = parts_->added_of[static_cast<size_t>(id)];
-  return added != nullptr ? std::string_view(added->content) : parts_->bpe.bytes_of(id);
+  if (id < 0 || static_cast<size_t>(id) >= tables_->added_of.size()) return {};
+  const AddedToken* added = tables_->added_of[static_cast<size_t>(id)];
+  return added != nullptr ? std::string_view(added->content) : tables_->bpe.bytes_of(id);
 }
 
 std::optional<Token> Tokenizer::token_id(std::string_view content) const {
-  const auto found = parts_->by_content.find(std::string(content));
-  return found != parts_->by_content.end() ? std::optional(found->second) : parts_->bpe.find(content);
+  const auto found = tables_->by_content.find(std::string(content));
+  return found != tables_->by_content.end() ? std::optional(found->second) : tables_->bpe.find(content);
 }
 
 bool Tokenizer::is_added(Token id) const {
-  return id >= 0 && static_cast<size_t>(id) < parts_->added_of.size() &&
-         parts_->added_of[static_cast<size_t>(id)] != nullptr;
+  return id >= 0 && static_cast<size_t>(id) < tables_->added_of.size() &&
+         tables_->added_of[static_cast<size_t>(id)] != nullptr;
 }
 
 bool Tokenizer::is_special(Token id) const {
-  return is_added(id) && parts_->added_of[static_cast<size_t>(id)]->is_special;
+  return is_added(id) && tables_->added_of[static_cast<size_t>(id)]->is_special;
 }
 
-size_t Tokenizer::vocab_size() const { return parts_->added_of.size(); }
+size_t Tokenizer::vocab_size() const { return tables_->added_of.size(); }
 
-const std::vector<AddedToken>& Tokenizer::added_tokens() const { return parts_->added; }
+const std::vector<AddedToken>& Tokenizer::added_tokens() const { return tables_->added; }
 
-const std::string& Tokenizer::fingerprint() const { return parts_->fingerprint; }
+const std::string& Tokenizer::fingerprint() const { return tables_->fingerprint; }
 
 }  // namespace ropd::text

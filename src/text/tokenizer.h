@@ -67,9 +67,9 @@ class Tokenizer {
   [[nodiscard]] const std::string& fingerprint() const;
 
  private:
-  struct Parts;
-  explicit Tokenizer(std::shared_ptr<const Parts> parts);
-  std::shared_ptr<const Parts> parts_;
+  struct Tables;
+  explicit Tokenizer(std::shared_ptr<const Tables> tables);
+  std::shared_ptr<const Tables> tables_;
 };
 
 }  // namespace ropd::text

@@ -28,10 +28,10 @@ std::optional<std::string> template_of(const TemplateValue& config, const std::s
     for (const TemplateValue& entry : value->as_list()) {
       if (!entry.is(Kind::dict)) continue;
       const TemplateValue* name = entry.find("name");
-      const TemplateValue* source = entry.find("template");
-      if (name != nullptr && source != nullptr && source->is(Kind::string) &&
+      const TemplateValue* text = entry.find("template");
+      if (name != nullptr && text != nullptr && text->is(Kind::string) &&
           *name == TemplateValue::string("default"))
-        return source->as_string();
+        return text->as_string();
     }
     fail(where, ": \"chat_template\" is a list without a template named \"default\"");
   }
