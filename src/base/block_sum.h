@@ -1,6 +1,6 @@
 // Sums over long vectors whose bits do not depend on threads or instruction set.
-//   sum = ((block 0) + block 1) + ...   blocks of 64K elements, each summed in 8 interleaved lanes, all in
-//   double.
+//   sum = ((block 0) + block 1) + ...   blocks of 64K elements,
+//                                       each summed in 8 interleaved lanes, all in double
 // Blocks are shared among the threads; their results are added in order afterwards.
 #pragma once
 #include <algorithm>

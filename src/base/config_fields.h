@@ -47,8 +47,8 @@ struct Auto {
 };
 
 // One row of an enum's table:
-//   constexpr auto enum_names(Eos) { return std::array{EnumName{Eos::all, "all"}, EnumName{Eos::none,
-//   "none"}}; }
+//   constexpr auto enum_names(Eos) {
+//     return std::array{EnumName{Eos::all, "all"}, EnumName{Eos::none, "none"}}; }
 template <class E>
 struct EnumName {
   E value;

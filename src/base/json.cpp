@@ -43,8 +43,7 @@ class StrictBuilder final : public nlohmann::json_sax<Json> {
   size_t max_depth_;
   // the document so far
   Json root_;
-  std::vector<Json*>
-      open_;  // the objects and arrays around the current place; parents never move while a child is open
+  std::vector<Json*> open_;  // objects and arrays around this place; parents stay while a child is open
   std::string key_;
 
   template <class Value>

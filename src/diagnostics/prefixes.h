@@ -17,8 +17,8 @@ using kernels::Precision;
 
 struct PrefixSet {
   std::vector<Rollout> rollouts;
-  std::vector<std::vector<uint32_t>>
-      positions;  // [rollouts] ascending; position t is the state before response token t
+  // [rollouts] ascending; position t is the state before response token t
+  std::vector<std::vector<uint32_t>> positions;
 };
 
 // Up to `count` positions of every response, uniform without replacement, by seed, query and sample alone.
@@ -37,8 +37,8 @@ std::vector<std::vector<double>> prefix_log_likelihood(const model::Weights& mod
 
 struct LikelihoodChange {
   double less_likely = 0;  // share of non-empty prefixes, responses weigh equally
-  std::vector<std::pair<double, double>>
-      cumulative;  // change, response-weighted share at or below it; ascending
+  // change, response-weighted share at or below it; ascending
+  std::vector<std::pair<double, double>> cumulative;
 };
 LikelihoodChange likelihood_change(const PrefixSet& set, const std::vector<std::vector<double>>& before,
                                    const std::vector<std::vector<double>>& after);

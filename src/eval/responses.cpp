@@ -87,8 +87,7 @@ ResponseFile::ResponseFile(const Path& path, const Suite& suite) : suite_(&suite
     ++number;
     const auto* newline =
         static_cast<const char*>(std::memchr(text.data() + begin, '\n', text.size() - begin));
-    if (!newline) {  // every complete line ends with a newline: this one was being written when the program
-                     // stopped
+    if (!newline) {  // a complete line ends with one: the program stopped while it wrote this
       has_torn_line_ = true;
       break;
     }

@@ -1,7 +1,8 @@
 // Is this response right? The answer is the text of the last \boxed{...}; it is compared with the given
 // answer in three stages, any of which may accept (docs/grader.md):
-//   1. equal mathd normal forms, 2. equal PRM800K normal forms or equal values of them, 3. equal parsed
-//   LaTeX.
+//   1. equal mathd normal forms
+//   2. equal PRM800K normal forms, or equal values of them
+//   3. equal parsed LaTeX
 // Mode::reference agrees with the paper's grader (ttrl_math), its known false positives included;
 // Mode::strict parses only and keeps units, variable names, bases and the number of answers. All functions
 // are pure, thread-safe and bounded: step budgets replace time limits, so the same input gives the same

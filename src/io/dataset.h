@@ -1,8 +1,7 @@
 // Data files as queries: JSONL (.jsonl, .json with one object a line) and parquet, the same fields in both.
 //   prompt   messages [{role, content}] | prompt (text, or messages as verl writes them) | problem | question
 //   answer   answer | reward_model.ground_truth (verl) | ground_truth | solution
-//   id       id | extra_info.index (verl) | made from the prompt: "q-" and 16 hexadecimal digits of its
-//   SHA-256
+//   id       id | extra_info.index (verl) | made from the prompt: "q-" and 16 hex digits of its SHA-256
 // The first field present in each line above counts. An answer in GSM8K's form ends with "#### 72": what
 // follows is the answer. Every error names the file and the line (row of a parquet file).
 #pragma once

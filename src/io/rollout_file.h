@@ -22,9 +22,8 @@ std::string rollout_line(const Rollout& rollout);
 
 // What a file is checked against while it is read.
 struct RolloutLimits {
-  int64_t vocab_size = 0;  // ids must be below it; 0 = any id that fits a Token
-  std::vector<Token>
-      eos_ids;  // a response is cut behind its first EOS; also tells `finish` where it is absent
+  int64_t vocab_size = 0;      // ids must be below it; 0 = any id that fits a Token
+  std::vector<Token> eos_ids;  // a response is cut behind its first; also tells `finish` where it is absent
   uint64_t max_prompt_tokens = uint64_t{1} << 24;
   uint64_t max_response_tokens = uint64_t{1} << 24;
 };

@@ -19,9 +19,8 @@ struct TensorToSave {
 };
 
 struct SaveModelOptions {
-  Path
-      source_directory;  // tokenizer, template and license files are copied from here unchanged; empty = none
-  std::string config_json;             // its dtype key is set to the stored dtype
+  Path source_directory;    // tokenizer, template and license files are copied from it; empty = none
+  std::string config_json;  // its dtype key is set to the stored dtype
   std::string generation_config_json;  // empty = none
   std::string base_model;              // for the model card
   std::string description;             // paragraphs of the model card

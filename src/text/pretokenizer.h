@@ -1,6 +1,6 @@
 // Splits normalised text into the pieces that merges never cross: a hand-written scanner for the regex
-//   (?i:'s|'t|'re|'ve|'m|'ll|'d) | [^\r\n\p{L}\p{N}]?\p{L}+ | \p{N} | ?[^\s\p{L}\p{N}]+[\r\n]* | \s*[\r\n]+ |
-//   \s+(?!\S) | \s+
+//   (?i:'s|'t|'re|'ve|'m|'ll|'d) | [^\r\n\p{L}\p{N}]?\p{L}+ | \p{N}
+//   | ?[^\s\p{L}\p{N}]+[\r\n]* | \s*[\r\n]+ | \s+(?!\S) | \s+
 // of Qwen (Llama-3: \p{N}{1,3}), alternatives in that order, white space runs given back as a backtracking
 // engine would.
 #pragma once

@@ -1,6 +1,6 @@
 // The tokenizer of a Hugging Face model directory: byte-level BPE, ids equal to the official library's.
-//   text -> added tokens cut out -> NFC -> split regex -> bytes -> merges -> ids;   ids -> bytes -> UTF-8
-//   with U+FFFD
+//   text -> added tokens cut out -> NFC -> split regex -> bytes -> merges -> ids
+//   ids -> bytes -> UTF-8 with U+FFFD
 // Post-processors are not applied: nothing is put before or behind the ids of a text (chat templates write
 // BOS themselves).
 #pragma once

@@ -38,8 +38,8 @@ enum class SplitRule { whole_text, qwen, llama3 };
 
 struct TokenizerFile {
   std::vector<std::string> tokens;  // [V of the model] bytes of each token
-  std::vector<uint8_t>
-      is_byte_level;  // [V of the model] 0 where the string is not of the byte alphabet: never made by merges
+  // [V of the model] 0 where the string is not of the byte alphabet: never made by merges
+  std::vector<uint8_t> is_byte_level;
   std::vector<Merge> merges;      // in order of priority
   std::vector<AddedToken> added;  // by id
   bool normalizes_nfc = false;

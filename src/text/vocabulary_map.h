@@ -1,9 +1,8 @@
 // From a student's tokenizer to a teacher's (method.md section 8): which teacher id means the same as a
 // student id, and which teacher position follows the same bytes of a response.
 //   map(s) = the teacher token of exactly the same string (ordinary tokens by bytes, added tokens by
-//   content); EOS maps by meaning
-//            (a student EOS -> the teacher's EOS); what has no such token is unmappable and masked from the
-//            support.
+//            content); EOS maps by meaning (a student EOS -> the teacher's EOS); what has no such token is
+//            unmappable and masked from the support.
 // With identical tokenizers the map is the identity and align() copies: nothing is re-tokenized.
 #pragma once
 #include <cstdint>
@@ -21,8 +20,8 @@ namespace ropd::text {
 // position t of the student is the logits that predict its response token t.
 struct AlignedResponse {
   std::vector<Token> teacher_ids;  // [teacher response]
-  std::vector<int32_t>
-      teacher_position;  // [student response]; -1 = no teacher position follows the same bytes: masked
+  // [student response]; -1 = no teacher position follows the same bytes: masked
+  std::vector<int32_t> teacher_position;
   size_t num_masked = 0;
 };
 
