@@ -1,7 +1,9 @@
 // The program: global options, the subcommands, exit codes. 0 done, 1 failed (one line on stderr), 2 wrong
 // usage.
+#include <fcntl.h>
 #include <omp.h>
 #include <ropd_revision.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -126,6 +128,13 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   return 2;
 }
 
+// A file opened while one of the three is closed would take its number and receive what is meant for a
+// person.
+void take_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(descriptor, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) != descriptor) ::_exit(1);
+}
+
 int run(int argument_count, char** arguments) {
   set_program_version({ROPD_VERSION, ROPD_REVISION});
   CLI::App app;
@@ -151,4 +160,7 @@ int run(int argument_count, char** arguments) {
 }  // namespace
 }  // namespace ropd::app
 
-int main(int argument_count, char** arguments) { return ropd::app::run(argument_count, arguments); }
+int main(int argument_count, char** arguments) {
+  ropd::app::take_standard_descriptors();
+  return ropd::app::run(argument_count, arguments);
+}

@@ -15,10 +15,6 @@ namespace {
 std::atomic<bool> is_requested{false};
 std::atomic<int64_t> first_interrupt_ms{0};  // 0: none yet
 
-// timeout(1) and some shells deliver one interrupt twice, to the program and to its process group. No one
-// presses the keys again that fast.
-constexpr int64_t kSameInterruptMs = 100;
-
 int64_t now_ms() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -30,7 +26,7 @@ void handle_signal(int signal_number) {
   if (signal_number != SIGINT) return;
   int64_t first = 0;
   if (first_interrupt_ms.compare_exchange_strong(first, now_ms())) return;
-  if (now_ms() - first > kSameInterruptMs) ::_exit(130);
+  if (!is_same_interrupt(first, now_ms())) ::_exit(130);
 }
 
 }  // namespace

@@ -147,6 +147,31 @@ void check_tensors(const ModelConfig& config, std::span<const TensorInfo> tensor
   }
 }
 
+void require_same_model(const ModelConfig& found, std::string_view where, const ModelConfig& expected) {
+  const auto compare = [&](const char* name, const auto& there, const auto& here) {
+    if (there != here)
+      fail(where, ": another model than expected: its ", name, " is ", there, ", expected ", here);
+  };
+  compare("architecture", architecture_name(found.architecture), architecture_name(expected.architecture));
+  compare("hidden_size", found.hidden_size, expected.hidden_size);
+  compare("intermediate_size", found.intermediate_size, expected.intermediate_size);
+  compare("num_hidden_layers", found.num_layers, expected.num_layers);
+  compare("num_attention_heads", found.num_heads, expected.num_heads);
+  compare("num_key_value_heads", found.num_kv_heads, expected.num_kv_heads);
+  compare("head_dim", found.head_dim, expected.head_dim);
+  compare("vocab_size", found.vocab_size, expected.vocab_size);
+  compare("max_position_embeddings", found.max_position_embeddings, expected.max_position_embeddings);
+  compare("rms_norm_eps", found.rms_norm_eps, expected.rms_norm_eps);
+  compare("rope_theta", found.rope_theta, expected.rope_theta);
+  compare("tie_word_embeddings", found.tie_word_embeddings, expected.tie_word_embeddings);
+  compare("number of experts", found.num_experts, expected.num_experts);
+  compare("num_experts_per_tok", found.num_experts_per_token, expected.num_experts_per_token);
+  compare("moe_intermediate_size", found.moe_intermediate_size, expected.moe_intermediate_size);
+  compare("norm_topk_prob", found.norm_topk_prob, expected.norm_topk_prob);
+  if (found.is_moe_layer != expected.is_moe_layer)
+    fail(where, ": another model than expected: its experts are in other layers");
+}
+
 std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config) {
   std::vector<ExpectedTensor> tensors;
   visit_expected(config, [&](std::string name, std::vector<int64_t> shape) {

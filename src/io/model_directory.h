@@ -26,6 +26,10 @@ std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config);
 // tied lm_head.weight may be present. `where` begins the error text.
 void check_tensors(const ModelConfig& config, std::span<const TensorInfo> tensors, std::string_view where);
 
+// Fails unless both have the same shape and constants, so that the values of one fit the buffers of the
+// other; the stored type may differ. `where` names the one that was found.
+void require_same_model(const ModelConfig& found, std::string_view where, const ModelConfig& expected);
+
 // model.safetensors.index.json: tensor name -> file name, checked to be plain names.
 std::map<std::string, std::string> parse_shard_index(std::string_view index_json, std::string_view where);
 

@@ -304,14 +304,13 @@ TEST_F(EngineTest, ThreadsWithSequencesOfTheirOwnGiveTheSameResponses) {
     Engine engine(parameters_.weights(), Precision::f32, config);
     return run(engine, requests_, summary);
   };
-  const Result expected = run_on(1);
+  RunSummary alone;  // how often several threads preempt each other depends on the system's scheduling
+  const Result expected = run_on(1, &alone);
+  EXPECT_GT(alone.num_preemptions, 0u) << "or little is shown";
   EXPECT_EQ(decode_lanes(parameters_.config(), requests_.size()),
             std::min<size_t>(6, static_cast<size_t>(omp_get_max_threads())));
-  for (const int threads : {2, 3, 6}) {
-    RunSummary summary;
-    expect_same(expected, run_on(threads, &summary), std::to_string(threads) + " threads");
-    EXPECT_GT(summary.num_preemptions, 0u) << "or little is shown";
-  }
+  for (const int threads : {2, 3, 6})
+    expect_same(expected, run_on(threads), std::to_string(threads) + " threads");
 }
 
 TEST_F(EngineTest, AHookThatThrowsEndsTheRunOfAllThreads) {

@@ -38,6 +38,10 @@ ModelPair load_models(const TrainConfig& config) {
   if (pair.student->config().is_moe())
     fail(config.student,
          ": mixture-of-experts models can be teachers but not students (no gradient through the router)");
+  if (config.continue_from) {
+    const Path model = Path(*config.continue_from) / "model";
+    io::require_same_model(io::ModelDirectory(model).config(), model.string(), pair.student->config());
+  }
   const int64_t smallest = std::min(pair.student->config().vocab_size, pair.teacher->config().vocab_size);
   if (config.objective.top_k > smallest)
     fail("objective.top_k is ", config.objective.top_k, ", the smaller vocabulary has ", smallest,

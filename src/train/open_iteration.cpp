@@ -35,6 +35,70 @@ void append(std::vector<float>& to, const From& from) {
   for (const auto value : from) to.push_back(static_cast<float>(value));
 }
 
+constexpr uint32_t kMaxSources = 1 << 16;
+
+Columns read_columns(const Path& path) {
+  const io::SafetensorsFile file(path);
+  Columns columns;
+  for (const auto& [name, values] : columns.named()) {
+    const io::StoredTensor& tensor = file.tensor(name);
+    if (tensor.dtype != DType::f32)
+      fail(path.string(), ": ", name, " is ", dtype_name(tensor.dtype), ", expected F32 (damaged?)");
+    values->resize(tensor.bytes.size() / sizeof(float));
+    std::ranges::copy(tensor.bytes, std::as_writable_bytes(std::span(*values)).begin());
+  }
+  return columns;
+}
+
+[[noreturn]] void damaged(const Path& folder, const char* name, size_t found, size_t expected) {
+  fail((folder / kSupervision).string(), ": ", name, " holds ", found, " values, its rollouts need ",
+       expected, " (damaged?)");
+}
+
+// A float that must be one of 0 .. end - 1.
+uint32_t whole_number(const Path& folder, float value, int64_t end) {
+  if (!(value >= 0 && value < static_cast<float>(end)))
+    fail((folder / kSupervision).string(), ": holds ", value, " where a whole number below ", end,
+         " is expected (damaged?)");
+  return static_cast<uint32_t>(value);
+}
+
+std::vector<distill::Supervision> read_supervision(const Path& folder, const Columns& columns,
+                                                   const OpenIteration& open, int64_t vocab_size) {
+  if (columns.num_candidates.size() != open.rollouts.size())
+    damaged(folder, "num_candidates", columns.num_candidates.size(), open.rollouts.size());
+  size_t values = 0, positions = 0;
+  for (size_t i = 0; i < open.rollouts.size(); ++i) {
+    const size_t length = open.rollouts[i].response_ids.size();
+    values += length * whole_number(folder, columns.num_candidates[i], vocab_size + 1);
+    positions += length;
+  }
+  for (const auto& [name, column] : {std::pair{"ids", &columns.ids},
+                                     {"old_logprobs", &columns.old_logprobs},
+                                     {"coefficients", &columns.coefficients},
+                                     {"teacher_logprobs", &columns.teacher_logprobs}})
+    if (column->size() != values) damaged(folder, name, column->size(), values);
+  if (columns.is_valid.size() != positions) damaged(folder, "is_valid", columns.is_valid.size(), positions);
+
+  std::vector<distill::Supervision> supervision;
+  size_t at = 0, position = 0;
+  for (size_t i = 0; i < open.rollouts.size(); ++i) {
+    const size_t length = open.rollouts[i].response_ids.size();
+    distill::Supervision s;
+    s.num_candidates = static_cast<uint32_t>(columns.num_candidates[i]);
+    for (const size_t end = at + length * s.num_candidates; at < end; ++at) {
+      s.ids.push_back(static_cast<Token>(whole_number(folder, columns.ids[at], vocab_size)));
+      s.old_logprobs.push_back(columns.old_logprobs[at]);
+      s.coefficients.push_back(columns.coefficients[at]);
+      s.teacher_logprobs.push_back(columns.teacher_logprobs[at]);
+    }
+    for (const size_t end = position + length; position < end; ++position)
+      s.is_valid.push_back(static_cast<uint8_t>(columns.is_valid[position] != 0));
+    supervision.push_back(std::move(s));
+  }
+  return supervision;
+}
+
 }  // namespace
 
 void save_open_iteration(const Path& folder, const OpenIteration& open) {
@@ -57,44 +121,20 @@ void save_open_iteration(const Path& folder, const OpenIteration& open) {
   write_file_atomically(folder / kRecord, io::metrics_line(open.record) + "\n");
 }
 
-OpenIteration load_open_iteration(const Path& folder) {
+OpenIteration load_open_iteration(const Path& folder, int64_t vocab_size) {
   OpenIteration open;
   // Line by line: a mixture may hold the same (query, sample) from both its sources, which a bank may not.
   io::JsonlReader reader(folder / kRollouts);
   while (const auto line = reader.next())
-    open.rollouts.push_back(io::parse_rollout(line->text, reader.where(line->number), {}).rollout);
-  const io::SafetensorsFile file(folder / kSupervision);
-  Columns columns;
-  for (const auto& [name, values] : columns.named()) {
-    const io::StoredTensor& tensor = file.tensor(name);
-    if (tensor.dtype != DType::f32)
-      fail((folder / kSupervision).string(), ": ", name, " is ", dtype_name(tensor.dtype),
-           ", expected F32 (damaged?)");
-    values->resize(tensor.bytes.size() / sizeof(float));
-    std::ranges::copy(tensor.bytes, std::as_writable_bytes(std::span(*values)).begin());
-  }
-  for (const float source : columns.source) open.source.push_back(static_cast<uint32_t>(source));
-  size_t at = 0, position = 0;
-  for (size_t i = 0; i < columns.num_candidates.size(); ++i) {
-    const size_t length = open.rollouts.at(i).response_ids.size(),
-                 k = static_cast<size_t>(columns.num_candidates[i]);
-    if (at + length * k > columns.ids.size() || position + length > columns.is_valid.size())
-      fail((folder / kSupervision).string(), ": fewer values than the ", open.rollouts.size(),
-           " rollouts need (damaged?)");
-    distill::Supervision s;
-    s.num_candidates = static_cast<uint32_t>(k);
-    for (size_t j = at; j < at + length * k; ++j) {
-      s.ids.push_back(static_cast<Token>(columns.ids[j]));
-      s.old_logprobs.push_back(columns.old_logprobs[j]);
-      s.coefficients.push_back(columns.coefficients[j]);
-      s.teacher_logprobs.push_back(columns.teacher_logprobs[j]);
-    }
-    for (size_t t = position; t < position + length; ++t)
-      s.is_valid.push_back(static_cast<uint8_t>(columns.is_valid[t]));
-    at += length * k;
-    position += length;
-    open.supervision.push_back(std::move(s));
-  }
+    open.rollouts.push_back(
+        io::parse_rollout(line->text, reader.where(line->number), {.vocab_size = vocab_size, .eos_ids = {}})
+            .rollout);
+  Columns columns = read_columns(folder / kSupervision);
+  if (columns.source.size() != open.rollouts.size())
+    damaged(folder, "source", columns.source.size(), open.rollouts.size());
+  for (const float source : columns.source) open.source.push_back(whole_number(folder, source, kMaxSources));
+  // No supervision at all: every minibatch is scored on its own.
+  if (!columns.num_candidates.empty()) open.supervision = read_supervision(folder, columns, open, vocab_size);
   const auto metrics = io::read_metrics(folder / kRecord);
   if (metrics.iterations.size() != 1) fail((folder / kRecord).string(), ": expected one iteration");
   open.record = metrics.iterations.front();

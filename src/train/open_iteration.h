@@ -22,6 +22,7 @@ struct OpenIteration {
 // Writes open_rollouts.jsonl, open_supervision.safetensors and open_record.jsonl into a checkpoint folder.
 // Exact both ways.
 void save_open_iteration(const Path& folder, const OpenIteration& open);
-OpenIteration load_open_iteration(const Path& folder);
+// Fails, naming the file, when its parts do not fit each other or an id is outside the vocabulary.
+OpenIteration load_open_iteration(const Path& folder, int64_t vocab_size);
 
 }  // namespace ropd::train

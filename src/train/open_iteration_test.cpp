@@ -9,9 +9,12 @@
 #include "base/error.h"
 #include "io/safetensors.h"
 #include "support/test_data.h"
+#include "support/tiny_world.h"
 
 namespace ropd::train {
 namespace {
+
+constexpr int64_t kVocabulary = 151936;
 
 OpenIteration example() {
   OpenIteration open;
@@ -74,7 +77,7 @@ TEST(OpenIteration, ComesBackExactly) {
   const test::TemporaryDirectory folder;
   const OpenIteration open = example();
   save_open_iteration(folder.path(), open);
-  expect_equal(load_open_iteration(folder.path()), open);
+  expect_equal(load_open_iteration(folder.path(), kVocabulary), open);
 }
 
 TEST(OpenIteration, MayBeWithoutSupervision) {
@@ -82,7 +85,7 @@ TEST(OpenIteration, MayBeWithoutSupervision) {
   OpenIteration open = example();
   open.supervision.clear();
   save_open_iteration(folder.path(), open);
-  expect_equal(load_open_iteration(folder.path()), open);
+  expect_equal(load_open_iteration(folder.path(), kVocabulary), open);
 }
 
 TEST(OpenIteration, FilesThatDoNotBelongTogetherAreRefused) {
@@ -96,7 +99,7 @@ TEST(OpenIteration, FilesThatDoNotBelongTogetherAreRefused) {
   save_open_iteration(other.path(), open);
   std::filesystem::copy_file(other.path() / "open_rollouts.jsonl", folder.path() / "open_rollouts.jsonl",
                              std::filesystem::copy_options::overwrite_existing);
-  EXPECT_ANY_THROW((void)load_open_iteration(folder.path()));
+  EXPECT_ANY_THROW((void)load_open_iteration(folder.path(), kVocabulary));
 }
 
 // Three halves are six bytes: one float and a half.
@@ -111,7 +114,42 @@ TEST(OpenIteration, ValuesOfAnotherTypeAreRefused) {
   tensors[0].shape = {3};
   tensors[0].bytes = std::as_bytes(std::span(halves));
   io::write_safetensors(path, tensors);
-  EXPECT_THROW((void)load_open_iteration(folder.path()), Error);
+  EXPECT_THROW((void)load_open_iteration(folder.path(), kVocabulary), Error);
+}
+
+// What a file says decides nothing about memory that is there already.
+TEST(OpenIteration, EveryColumnIsCheckedAgainstTheRollouts) {
+  const test::TemporaryDirectory folder;
+  const OpenIteration open = example();
+  save_open_iteration(folder.path(), open);
+  const Path path = folder.path() / "open_supervision.safetensors";
+  const io::SafetensorsFile file(path);
+  const std::vector<io::StoredTensor> whole = file.tensors();
+  for (size_t i = 0; i < whole.size(); ++i) {
+    auto tensors = whole;
+    tensors[i].bytes = tensors[i].bytes.first(tensors[i].bytes.size() - sizeof(float));
+    --tensors[i].shape[0];
+    io::write_safetensors(path, tensors);
+    EXPECT_THAT(test::error_of([&] { (void)load_open_iteration(folder.path(), kVocabulary); }),
+                testing::HasSubstr("(damaged?)"))
+        << whole[i].name;
+  }
+  for (const char* name : {"num_candidates", "ids", "source"})
+    for (const float value : {-1.0f, NAN, 1e9f}) {
+      auto tensors = whole;
+      for (io::StoredTensor& tensor : tensors)
+        if (tensor.name == name) {
+          std::vector<float> values(tensor.bytes.size() / sizeof(float), value);
+          tensor.bytes = std::as_bytes(std::span(values));
+          io::write_safetensors(path, tensors);
+        }
+      EXPECT_THAT(test::error_of([&] { (void)load_open_iteration(folder.path(), kVocabulary); }),
+                  testing::HasSubstr("whole number"))
+          << name << " " << value;
+    }
+  io::write_safetensors(path, whole);
+  EXPECT_THAT(test::error_of([&] { (void)load_open_iteration(folder.path(), 1000); }),
+              testing::HasSubstr("open_rollouts.jsonl:1"));
 }
 
 }  // namespace

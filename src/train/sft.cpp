@@ -216,7 +216,9 @@ RunOutcome run_sft(const SftConfig& config, const ExampleStream& examples, uint6
   SftTrainer trainer(config, parameters, total_steps);
   io::CheckpointStore store(directory.checkpoints());
   if (const auto newest = io::newest_valid_checkpoint(directory.checkpoints())) {
-    const auto loaded = model::Parameters::load(io::ModelDirectory(newest->path / "model"));
+    const io::ModelDirectory saved(newest->path / "model");
+    io::require_same_model(saved.config(), saved.path().string(), parameters.config());
+    const auto loaded = model::Parameters::load(saved);
     std::copy(loaded.values().begin(), loaded.values().end(), parameters.values().begin());
     trainer.restore(newest->path);
     log_info("going on from ", newest->path.string());

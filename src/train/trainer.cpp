@@ -428,7 +428,9 @@ void Trainer::restore(const Path& checkpoint, const std::vector<StepRecord>& ope
   const Path state_path = checkpoint / "state.json";
   const RunState saved = parse_run_state(read_file(state_path), state_path.string());
   check_fingerprints(saved, state_.fingerprints);
-  const auto loaded = model::Parameters::load(io::ModelDirectory(checkpoint / "model"));
+  const io::ModelDirectory model(checkpoint / "model");
+  io::require_same_model(model.config(), model.path().string(), student_.config());
+  const auto loaded = model::Parameters::load(model);
   std::copy(loaded.values().begin(), loaded.values().end(), student_.values().begin());
   const RestoredVector moments[] = {{"exp_avg", first_moment_.values()},
                                     {"exp_avg_sq", second_moment_.values()}};
@@ -446,7 +448,7 @@ void Trainer::restore(const Path& checkpoint, const std::vector<StepRecord>& ope
   open_.reset();
   open_steps_.clear();
   if (state_.minibatches > 0) {
-    open_ = load_open_iteration(checkpoint);
+    open_ = load_open_iteration(checkpoint, student_.config().vocab_size);
     open_steps_ = open_steps;
   }
 }

@@ -104,9 +104,22 @@ TEST_F(Generate, GoesOnAfterAKillWithTheSameBytes) {
 }
 
 TEST_F(Generate, AnInterruptSaysHowToGoOn) {
-  const Outcome outcome = shell("timeout -s INT 1 " + command("--n 200000 --max-tokens 50"));
+  // Interrupted when the first responses are there, however long that takes. bash lets children in the
+  // background ignore SIGINT, so it is the other signal.
+  const Outcome outcome =
+      shell(command("--n 200000 --max-tokens 50") + " & program=$!; until [ -s " + at("out.partial.jsonl") +
+            " ] || ! kill -0 $program; do sleep 0.05; done; "
+            "kill -TERM $program; wait $program");
   EXPECT_NE(outcome.exit_code, 0);
   EXPECT_THAT(outcome.err, HasSubstr("the same command goes on from here"));
+}
+
+TEST_F(Generate, ClosedStandardDescriptorsPutNoMessagesIntoTheResult) {
+  for (const std::string closed : {">&-", "2>&-", "<&- >&- 2>&-"}) {
+    std::filesystem::remove(at("out.jsonl"));
+    EXPECT_EQ(shell("( " + command("--n 3") + " " + closed + " )").exit_code, 0) << closed;
+    EXPECT_EQ(io::read_rollouts(at("out.jsonl")).size(), 9u) << closed;
+  }
 }
 
 TEST_F(Generate, AFailedWriteLeavesWhatWasWrittenValid) {
