@@ -9,7 +9,8 @@ TEST(MeasureLimits, GivesRatesOfARealMachine) {
   const auto limits = measure_limits(0.01);
   EXPECT_GT(limits.f32_flops, 1e8);
   EXPECT_LT(limits.f32_flops, 1e16);
-  EXPECT_GE(limits.bf16_flops, 0.5 * limits.f32_flops);
+  EXPECT_GT(limits.bf16_flops, 1e8);
+  EXPECT_LT(limits.bf16_flops, 1e16);
   EXPECT_GT(limits.read_bytes, 1e7);
 }
 
