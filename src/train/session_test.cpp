@@ -90,13 +90,13 @@ TEST_F(Session, StopsAndResumesAfterEveryOptimizationStepBitForBit) {
 }
 
 TEST_F(Session, AContinuationOfAnotherModelsCheckpointIsRefusedBeforeAnythingIsMade) {
-  start_run(world.config("first", {"train.iterations=1"}), "test");
+  start_run(world.config("first", {"train.iterations=3"}), "test");
   ModelConfig wider = test::tiny_config(Architecture::qwen3);
   wider.hidden_size *= 2;
   test::write_tiny_directory(world.path("wider"), test::random_parameters(wider, 3));
   const TrainConfig config =
       world.config("second", {"student=" + world.path("wider").string(),
-                              "continue_from=" + (world.path("first") / "checkpoints/step-00003").string()});
+                              "continue_from=" + (world.path("first") / "checkpoints/step-00009").string()});
   EXPECT_THAT(error_of([&] { start_run(config, "test"); }), HasSubstr("another model than expected"));
 }
 
