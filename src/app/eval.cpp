@@ -95,7 +95,8 @@ void run_eval(const CLI::App& command, const EvalOptions& options) {
   if (wants_json(command))
     std::printf("%s\n", eval::summary_json(evaluation, about).dump().c_str());
   else
-    std::printf("%s", eval::console_table(evaluation).c_str());
+    for (const stats::Table& table : eval::summary_tables(evaluation))
+      std::printf("%s\n", stats::to_text(table).c_str());
 }
 
 }  // namespace

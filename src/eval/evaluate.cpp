@@ -146,7 +146,10 @@ GenerationResult generate_responses(rollout::Engine& engine, const Suite& suite,
 }
 
 void write_evaluation(const Path& directory, const Evaluation& evaluation, const Json& about) {
-  write_file_atomically(directory / "summary.md", markdown_table(evaluation));
+  std::string markdown;
+  for (const stats::Table& table : summary_tables(evaluation))
+    markdown += (markdown.empty() ? "" : "\n") + stats::to_markdown(table);
+  write_file_atomically(directory / "summary.md", markdown);
   write_file_atomically(directory / "summary.json", summary_json(evaluation, about).dump(1) + "\n");
 }
 

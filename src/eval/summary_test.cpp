@@ -2,7 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "base/error.h"
+#include "base/file.h"
+#include "stats/evaluation.h"
 #include "support/test_data.h"
 
 namespace ropd::eval {
@@ -25,30 +26,22 @@ Evaluation small_evaluation() {
   return evaluation;
 }
 
-class SummaryFiles : public ::testing::Test {
- protected:
-  test::TemporaryDirectory directory_;
-  EvaluationSummary saved(const Json& json) {
-    write_file_atomically(directory_ / "summary.json", json.dump());
-    return read_summary(directory_.path());
-  }
-  std::string error(const std::function<void()>& act) {
-    try {
-      act();
-    } catch (const Error& failure) {
-      return failure.what();
-    }
-    return "";
-  }
-};
-
-TEST_F(SummaryFiles, ReadsBackWhatItWrote) {
-  const auto summary = saved(summary_json(small_evaluation(), {{"model", "m"}}));
+// What is written here and read in stats.
+TEST(Summary, ReadsBackWhatItWrote) {
+  const test::TemporaryDirectory directory;
+  write_file_atomically(directory / "summary.json",
+                        summary_json(small_evaluation(), {{"model", "m"}}).dump());
+  const auto summary = stats::read_summary(directory.path());
   EXPECT_EQ(summary.budgets, (std::vector<uint32_t>{8, 16}));
   ASSERT_EQ(summary.benchmarks.size(), 2u);
-  EXPECT_EQ(summary.at_budget(8)[0].values, (std::vector<double>{0.0, 0.5}));
-  EXPECT_EQ(summary.at_budget(16)[1].values, (std::vector<double>{0.5, 1.0}));
-  EXPECT_THAT(error([&] { summary.at_budget(4); }), HasSubstr("not scored at 4 tokens, only at 8, 16"));
+  const auto values = [&](const char* measure, uint32_t budget) {
+    return summary.values(stats::parse_measure(measure), budget)[0].values;
+  };
+  EXPECT_EQ(values("accuracy", 8), (std::vector<double>{0.0, 0.5}));
+  EXPECT_EQ(values("accuracy", 16), (std::vector<double>{0.5, 1.0}));
+  EXPECT_EQ(values("extracted_at_cap", 8), (std::vector<double>{1.0, 0.5}));
+  EXPECT_EQ(values("length", 16), (std::vector<double>{9.0, 6.0}));
+  EXPECT_EQ(values("pass@2", 16), (std::vector<double>{1.0, 1.0}));
 }
 
 TEST(Summary, HoldsMeansCurvesAndQuestions) {
@@ -65,43 +58,12 @@ TEST(Summary, HoldsMeansCurvesAndQuestions) {
 }
 
 TEST(Summary, TablesNameEveryBenchmarkAndTheMean) {
-  const std::string markdown = markdown_table(small_evaluation());
+  const auto tables = summary_tables(small_evaluation());
+  ASSERT_EQ(tables.size(), 2u);
+  const std::string markdown = stats::to_markdown(tables[1]);
   EXPECT_THAT(markdown, HasSubstr("Budget 16 tokens"));
   EXPECT_THAT(markdown, HasSubstr("| a | 2 x 2 | 75.00 | 100.00 | 100.00 | 100.00 | 8 | 75.00 |"));
   EXPECT_THAT(markdown, HasSubstr("| mean |"));
-  EXPECT_THAT(console_table(small_evaluation()), HasSubstr("75.00"));
-}
-
-TEST_F(SummaryFiles, SameQuestionsAreAccepted) {
-  const auto summary = saved(summary_json(small_evaluation(), {}));
-  EXPECT_EQ(error([&] { check_same_questions(summary, summary); }), "");
-}
-
-TEST_F(SummaryFiles, DifferentQuestionsAreNamed) {
-  const auto left = saved(summary_json(small_evaluation(), {}));
-  auto right = left;
-  right.benchmarks[1].question_ids[1] = "q9";
-  EXPECT_THAT(
-      error([&] { check_same_questions(left, right); }),
-      HasSubstr("did not see the same questions of b: only in the first: q2; only in the second: q9"));
-  right = left;
-  right.benchmarks.pop_back();
-  EXPECT_THAT(error([&] { check_same_questions(left, right); }),
-              HasSubstr("different benchmarks: only in the first: b"));
-  right = left;
-  right.benchmarks[0].questions_sha256 = "other";
-  EXPECT_THAT(error([&] { check_same_questions(left, right); }), HasSubstr("same ids but other texts"));
-}
-
-TEST_F(SummaryFiles, BrokenSummariesAreRefused) {
-  EXPECT_THAT(error([&] { read_summary(directory_ / "absent"); }), HasSubstr("no such file"));
-  Json json = summary_json(small_evaluation(), {});
-  json["format"] = 2;
-  EXPECT_THAT(error([&] { saved(json); }), HasSubstr("format 2, expected 1"));
-  json = summary_json(small_evaluation(), {});
-  json["benchmarks"][0]["budgets"][0]["questions"]["accuracy"].erase(0);
-  EXPECT_THAT(error([&] { saved(json); }), HasSubstr("1 accuracies for 2 questions"));
-  EXPECT_THAT(error([&] { saved(Json::array()); }), HasSubstr("no 'format' in it"));
 }
 
 }  // namespace

@@ -5,27 +5,14 @@
 #include <cstdio>
 
 #include "report/style.h"
+#include "stats/table.h"
 
 namespace ropd::report {
 namespace {
 
-std::string csv_number(double value) {
-  if (!std::isfinite(value)) return "";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.17g", value);
-  return text;
-}
+using stats::csv_number;
 
-// One line, quotes doubled; a leading = + - @ is set off so that spreadsheets do not take a name for a
-// formula.
-std::string csv_text(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  if (!text.empty() && std::string("=+-@").find(text[0]) != std::string::npos) text.insert(0, " ");
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
-  return out + "\"";
-}
+using stats::csv_field;
 
 // gnuplot interprets nothing between single quotes except a doubled quote; line ends would end the command.
 std::string gnuplot_text(std::string text) {
@@ -78,7 +65,7 @@ std::string to_csv(const LineChart& chart) {
   for (size_t s = 0; s < chart.series.size(); ++s) {
     const Series& series = chart.series[s];
     for (size_t i = 0; i < std::min(series.x.size(), series.y.size()); ++i)
-      csv += std::to_string(s) + "," + csv_text(series.name) + "," + csv_number(series.x[i]) + "," +
+      csv += std::to_string(s) + "," + csv_field(series.name) + "," + csv_number(series.x[i]) + "," +
              csv_number(series.y[i]) + "," + csv_number(at(series.low, i)) + "," +
              csv_number(at(series.high, i)) + "\n";
   }
@@ -89,8 +76,8 @@ std::string to_csv(const BarChart& chart) {
   std::string csv = "row_index,row,part_index,part,value\n";
   for (size_t r = 0; r < chart.rows.size(); ++r)
     for (size_t p = 0; p < std::min(chart.parts.size(), chart.rows[r].values.size()); ++p)
-      csv += std::to_string(r) + "," + csv_text(chart.rows[r].name) + "," + std::to_string(p) + "," +
-             csv_text(chart.parts[p]) + "," + csv_number(chart.rows[r].values[p]) + "\n";
+      csv += std::to_string(r) + "," + csv_field(chart.rows[r].name) + "," + std::to_string(p) + "," +
+             csv_field(chart.parts[p]) + "," + csv_number(chart.rows[r].values[p]) + "\n";
   return csv;
 }
 

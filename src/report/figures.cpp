@@ -310,8 +310,29 @@ FigureGroup prefix_figures(const Comparison& comparison) {
 
 }  // namespace
 
-std::string budget_name(int64_t tokens) {
-  return tokens >= 1024 && tokens % 1024 == 0 ? std::to_string(tokens / 1024) + "K" : std::to_string(tokens);
+LineChart difference_chart(std::span<const stats::EffectCurve> curves) {
+  const stats::EffectCurve& first = curves.front();
+  const double scale = first.measure.scale();
+  LineChart chart{
+      .id = slug("difference " + first.measure.name()),
+      .title = "Difference: " + first.measure.heading(),
+      .description = "Difference by budget with 95 % intervals.",
+      .x = {.label = "tokens kept of each response",
+            .ticks = budget_ticks({first.budgets.begin(), first.budgets.end()})},
+      .y = {.label = "difference, " + std::string(first.measure.is_share() ? "points" : "tokens")},
+      .lines = {{.at = 0, .label = "no difference", .is_vertical = false, .style = -1}}};
+  for (const stats::EffectCurve& curve : curves) {
+    Series series{.name = curve.title, .style = static_cast<int>(chart.series.size())};
+    for (size_t i = 0; i < curve.budgets.size(); ++i) {
+      const stats::Interval& interval = curve.effects[i].mean.interval;
+      series.x.push_back(curve.budgets[i]);
+      series.y.push_back(scale * interval.estimate);
+      series.low.push_back(scale * interval.low);
+      series.high.push_back(scale * interval.high);
+    }
+    chart.series.push_back(std::move(series));
+  }
+  return chart;
 }
 
 std::vector<FigureGroup> make_figures(const Comparison& comparison) {

@@ -1,11 +1,13 @@
 // Which figures a report has and what each one says. A figure without data is left out.
 #pragma once
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "report/chart.h"
 #include "report/methods.h"
+#include "stats/comparison.h"
 
 namespace ropd::report {
 
@@ -22,7 +24,9 @@ struct FigureGroup {
 
 std::vector<FigureGroup> make_figures(const Comparison& comparison);
 
-// 512, 4K, 32K.
-std::string budget_name(int64_t tokens);
+// The difference curves of one measure over budgets, with their intervals.
+LineChart difference_chart(std::span<const stats::EffectCurve> curves);
+
+using stats::budget_name;
 
 }  // namespace ropd::report
