@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/stop.h"
+#include "base/visible_text.h"
 #include "io/jsonl.h"
 #include "io/model_directory.h"
 #include "rollout/bank.h"
@@ -161,7 +162,7 @@ class LiveResponse {
   std::optional<text::StreamingDecoder> decoder_;
   std::optional<size_t> request_;
   static void write(const std::string& text) {
-    std::fputs(text::sanitize_for_terminal(text).c_str(), stdout);
+    std::fputs(visible_text(text).c_str(), stdout);
     std::fflush(stdout);
   }
 };

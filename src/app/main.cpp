@@ -6,10 +6,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/commands.h"
@@ -80,8 +83,7 @@ void configure(CLI::App& app) {
 }
 
 int report_failure(const std::string& text) {
-  show_live_line("");
-  std::fprintf(stderr, "ropd: %s\n", text.c_str());
+  write_failure("ropd", text);
   return 1;
 }
 
@@ -124,7 +126,7 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
     text = "unknown command '" + rest.front() + "'" + suggestion(rest.front(), names);
   }
   if (text.empty()) text = error.what();
-  std::fprintf(stderr, "%s: %s (see %s --help)\n", name.c_str(), text.c_str(), name.c_str());
+  write_failure(name, text + " (see " + name + " --help)");
   return 2;
 }
 
@@ -137,6 +139,9 @@ void take_standard_descriptors() {
 
 int run(int argument_count, char** arguments) {
   set_program_version({ROPD_VERSION, ROPD_REVISION});
+  // Also what is wrong with the command line itself is told in the format it asks for.
+  const std::span words(arguments, static_cast<size_t>(argument_count));
+  if (std::ranges::find(words, std::string_view("--json")) != words.end()) set_log_format(LogFormat::json);
   CLI::App app;
   configure(app);
   add_commands(app);

@@ -2,6 +2,10 @@
 
 #include <cstdio>
 #include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "base/terminal_line.h"
+#include "base/visible_text.h"
 
 namespace ropd {
 namespace {
@@ -10,6 +14,7 @@ namespace {
 struct Screen {
   std::mutex mutex;
   LogLevel level = LogLevel::info;
+  LogFormat format = LogFormat::text;
   std::string live_line;  // guarded by mutex
 };
 
@@ -19,6 +24,17 @@ Screen& screen() {
 }
 
 constexpr const char* kEraseLine = "\r\x1b[K";
+
+std::string json_line(const char* level, const std::string& text) {
+  const nlohmann::ordered_json line = {{"level", level}, {"message", text}};
+  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+// One call, so that lines of several processes do not mix.
+void put(const Screen& state, const std::string& line) {
+  const std::string erased = state.live_line.empty() ? "" : kEraseLine;
+  std::fputs((erased + line + state.live_line).c_str(), stderr);
+}
 
 }  // namespace
 
@@ -32,22 +48,36 @@ LogLevel log_level() {
   return screen().level;
 }
 
+void set_log_format(LogFormat format) {
+  const std::lock_guard lock(screen().mutex);
+  screen().format = format;
+}
+
 void write_log(LogLevel level, const std::string& text) {
   Screen& state = screen();
   const std::lock_guard lock(state.mutex);
   if (level == LogLevel::quiet || level > state.level) return;
-  std::string out = state.live_line.empty() ? "" : kEraseLine;
-  if (level == LogLevel::warnings) out += "warning: ";
-  out += text + "\n" + state.live_line;
-  std::fputs(out.c_str(), stderr);  // one call, so that lines of several processes do not mix
+  const bool is_warning = level == LogLevel::warnings;
+  put(state, state.format == LogFormat::json ? json_line(is_warning ? "warning" : "info", text)
+                                             : (is_warning ? "warning: " : "") + visible_text(text) + "\n");
+}
+
+void write_failure(const std::string& program, const std::string& text) {
+  show_live_line("");
+  Screen& state = screen();
+  const std::lock_guard lock(state.mutex);
+  put(state, state.format == LogFormat::json ? json_line("error", text)
+                                             : program + ": " + visible_text(text) + "\n");
 }
 
 void show_live_line(const std::string& text) {
   Screen& state = screen();
   const std::lock_guard lock(state.mutex);
   if (text.empty() && state.live_line.empty()) return;
-  state.live_line = text;
-  std::fputs((kEraseLine + text).c_str(), stderr);
+  // The last column stays free: some terminals go to the next line when it is filled.
+  const size_t columns = terminal_columns().value_or(80);
+  state.live_line = cut_to_columns(visible_text(text), columns > 0 ? columns - 1 : 0);
+  std::fputs((kEraseLine + state.live_line).c_str(), stderr);
   std::fflush(stderr);
 }
 

@@ -1,18 +1,19 @@
 #include "base/progress.h"
 
-#include <unistd.h>
-
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/run_progress.h"
+#include "base/terminal_line.h"
 
 namespace ropd {
 namespace {
 
-std::atomic<ProgressMode> progress_mode{
+std::atomic<ProgressMode> mode_of_program{
     ProgressMode::automatic};  // of the program, set once from its options
 
 constexpr double kLiveSeconds = 0.1;   // between redraws of the live line
@@ -22,8 +23,6 @@ double seconds_between(std::chrono::steady_clock::time_point begin,
                        std::chrono::steady_clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
-
-bool is_live() { return progress_mode == ProgressMode::automatic && ::isatty(STDERR_FILENO) == 1; }
 
 std::string format_text(const char* pattern, auto... values) {
   char buffer[64];
@@ -37,70 +36,87 @@ std::string with_separators(uint64_t value) {
   return text;
 }
 
+std::string json_line(const StageStatus& status) {
+  nlohmann::ordered_json line = {{"stage", status.stage},         {"done", status.done},
+                                 {"total", status.total},         {"rate", status.rate},
+                                 {"unit", status.unit},           {"seconds", status.seconds},
+                                 {"left", status.seconds_left()}, {"finished", status.is_finished}};
+  if (!status.note.empty()) line["note"] = status.note;
+  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace
 
-void set_progress_mode(ProgressMode mode) { progress_mode = mode; }
+void set_progress_mode(ProgressMode mode) { mode_of_program = mode; }
+ProgressMode progress_mode() { return mode_of_program; }
+
+double StageStatus::seconds_left() const {
+  return done > 0 && total > done ? seconds * static_cast<double>(total - done) / static_cast<double>(done)
+                                  : 0.0;
+}
+
+std::string format_done(uint64_t done, uint64_t total) {
+  return with_separators(done) + (total > 0 ? "/" + with_separators(total) : "");
+}
+
+std::string format_rate(double rate, const std::string& unit) {
+  return format_count(rate) + (unit.empty() ? "" : " " + unit) + "/s";
+}
+
+std::string stage_line(const StageStatus& status, std::optional<size_t> columns) {
+  std::string time;
+  if (status.is_finished)
+    time = format_duration(status.seconds);
+  else if (status.done > 0 && status.total > 0)
+    time = format_duration(status.seconds_left()) + " left";
+  const LinePart parts[] = {{status.stage, 1},
+                            {format_done(status.done, status.total), 0},
+                            {format_rate(status.rate, status.unit), 2},
+                            {time, 0},
+                            {status.note, 3}};
+  return fit_line(parts, columns);
+}
 
 Progress::Progress(std::string stage, uint64_t total, std::string unit)
-    : stage_(std::move(stage)),
-      unit_(std::move(unit)),
-      total_(total),
+    : status_{.stage = std::move(stage), .total = total, .unit = std::move(unit)},
       begin_(std::chrono::steady_clock::now()),
       shown_(begin_) {}
 
 Progress::~Progress() { finish(); }
 
 void Progress::update(uint64_t done, uint64_t work, const std::string& note) {
-  done_ = done;
+  status_.done = done;
   work_ = work;
-  note_ = note;
+  status_.note = note;
   const auto now = std::chrono::steady_clock::now();
-  if (seconds_between(shown_, now) < (is_live() ? kLiveSeconds : kPlainSeconds)) return;
+  const bool is_live = progress_mode() == ProgressMode::automatic && (terminal_columns() || in_run());
+  if (seconds_between(shown_, now) < (is_live ? kLiveSeconds : kPlainSeconds)) return;
   shown_ = now;
-  show(/*last=*/false);
+  show();
 }
 
 void Progress::finish() {
-  if (finished_) return;
-  finished_ = true;
-  show(/*last=*/true);
+  if (status_.is_finished) return;
+  status_.is_finished = true;
+  show();
 }
 
 double Progress::seconds() const { return seconds_between(begin_, std::chrono::steady_clock::now()); }
 
-void Progress::show(bool last) {
-  if (progress_mode == ProgressMode::quiet) return;
-  const double elapsed = seconds();
-  const double rate = static_cast<double>(work_ > 0 ? work_ : done_) / std::max(elapsed, 1e-9);
-  const double left = done_ > 0 && total_ > done_
-                          ? elapsed * static_cast<double>(total_ - done_) / static_cast<double>(done_)
-                          : 0.0;
-  if (progress_mode == ProgressMode::json) {
-    nlohmann::ordered_json line = {{"stage", stage_}, {"done", done_},   {"total", total_},
-                                   {"rate", rate},    {"unit", unit_},   {"seconds", elapsed},
-                                   {"left", left},    {"finished", last}};
-    if (!note_.empty()) line["note"] = note_;
-    std::fputs((line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n").c_str(),
-               stderr);
+void Progress::show() {
+  status_.seconds = seconds();
+  status_.rate = static_cast<double>(work_ > 0 ? work_ : status_.done) / std::max(status_.seconds, 1e-9);
+  const bool is_shown_by_run = tell_run(status_);
+  if (progress_mode() == ProgressMode::quiet) return;
+  if (progress_mode() == ProgressMode::json) {
+    std::fputs(json_line(status_).c_str(), stderr);
     return;
   }
-  std::string text = stage_ + "  " + with_separators(done_);
-  if (total_ > 0) text += "/" + with_separators(total_);
-  text += "  " + format_count(rate) + (unit_.empty() ? "" : " " + unit_) + "/s";
-  if (last) {
-    text += "  " + format_duration(elapsed);
-  } else if (done_ > 0 && total_ > 0) {
-    text += "  " + format_duration(left) + " left";
-  }
-  if (!note_.empty()) text += "  " + note_;
-  if (last) {
-    show_live_line("");
-    write_log(LogLevel::info, text);
-  } else if (is_live()) {
-    show_live_line(text);
-  } else {
-    write_log(LogLevel::info, text);
-  }
+  if (is_shown_by_run) return;
+  const auto columns = terminal_columns();
+  if (!status_.is_finished && columns) return show_live_line(stage_line(status_, *columns - 1));
+  if (columns) show_live_line("");
+  write_log(LogLevel::info, stage_line(status_, columns));
 }
 
 std::string format_duration(double seconds) {

@@ -135,7 +135,7 @@ GenerationResult generate_responses(rollout::Engine& engine, const Suite& suite,
       last_sync = now;
       num_durable = so_far.num_done;
     }
-    progress.update(num_durable, so_far.num_tokens, so_far.note());
+    progress.update(so_far.num_done, so_far.num_tokens, so_far.note());
   };
   result.run = engine.run(requests, hooks);
   file->sync();

@@ -115,6 +115,10 @@ Path RunDirectory::rollouts(uint64_t iteration) const {
   return path_ / "rollouts" / ("iter-" + padded(iteration, 4) + ".jsonl");
 }
 
+Path RunDirectory::samples(uint64_t iteration) const {
+  return path_ / "samples" / ("iter-" + padded(iteration, 4) + ".jsonl");
+}
+
 std::string describe_environment(std::string_view command_line) {
   utsname system{};
   ::uname(&system);

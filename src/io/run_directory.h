@@ -1,5 +1,6 @@
 // The folder of one run (docs/formats.md): where its files lie, and that one process at a time writes them.
-//   config.yaml environment.json metrics.jsonl banks/ rollouts/ checkpoints/ eval/ tensorboard/ report.html
+//   config.yaml environment.json metrics.jsonl progress.json banks/ rollouts/ samples/ checkpoints/ eval/
+//   tensorboard/ report.html
 #pragma once
 #include <cstdint>
 #include <string>
@@ -27,10 +28,12 @@ class RunDirectory {
   Path config() const { return path_ / "config.yaml"; }
   Path environment() const { return path_ / "environment.json"; }
   Path metrics() const { return path_ / "metrics.jsonl"; }
+  Path progress() const { return path_ / "progress.json"; }
   Path tensorboard() const { return path_ / "tensorboard"; }
   Path initial_bank() const { return path_ / "banks" / "initial.jsonl"; }
   Path recent_bank(uint64_t step) const;    // banks/recent-00040.jsonl
   Path rollouts(uint64_t iteration) const;  // rollouts/iter-0001.jsonl
+  Path samples(uint64_t iteration) const;   // samples/iter-0001.jsonl
   Path checkpoints() const { return path_ / "checkpoints"; }
   Path evaluation(std::string_view name) const { return path_ / "eval" / name; }
   Path report() const { return path_ / "report.html"; }

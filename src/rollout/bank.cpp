@@ -103,7 +103,7 @@ BankResult make_bank(Engine& engine, std::span<const Request> requests, const Pa
         last_sync = now;
         num_durable = so_far.num_done;
       }
-      progress.update(num_durable, so_far.num_tokens, so_far.note());
+      progress.update(so_far.num_done, so_far.num_tokens, so_far.note());
     };
     if (options.on_token)
       hooks.on_token = [&](size_t index, Token token) { options.on_token(missing[index], token); };

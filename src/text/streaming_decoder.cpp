@@ -23,11 +23,6 @@ size_t unfinished_begin(std::string_view text) {
   return text.size();
 }
 
-void append_hexadecimal(std::string& text, char32_t value, int num_digits) {
-  for (int digit = num_digits - 1; digit >= 0; --digit)
-    text.push_back("0123456789abcdef"[(value >> (4 * digit)) & 15]);
-}
-
 }  // namespace
 
 std::string StreamingDecoder::push(Token id) {
@@ -40,30 +35,5 @@ std::string StreamingDecoder::push(Token id) {
 }
 
 std::string StreamingDecoder::finish() { return repair_utf8(std::exchange(pending_, "")); }
-
-std::string sanitize_for_terminal(std::string_view text) {
-  std::string valid;
-  if (!is_valid_utf8(text)) text = valid = repair_utf8(text);
-  std::string result;
-  for (size_t index = 0; index < text.size();) {
-    const CodePoint point = code_point_at(text, index);
-    const bool is_control = (point.value < 0x20 && point.value != '\n' && point.value != '\t') ||
-                            (point.value >= 0x7F && point.value < 0xA0);
-    const bool is_override = (point.value >= 0x202A && point.value <= 0x202E) ||
-                             (point.value >= 0x2066 && point.value <= 0x2069) || point.value == 0x2028 ||
-                             point.value == 0x2029;
-    if (is_control) {
-      result += "\\x";
-      append_hexadecimal(result, point.value, 2);
-    } else if (is_override) {
-      result += "\\u";
-      append_hexadecimal(result, point.value, 4);
-    } else {
-      result += text.substr(index, point.num_bytes);
-    }
-    index += point.num_bytes;
-  }
-  return result;
-}
 
 }  // namespace ropd::text

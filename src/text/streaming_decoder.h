@@ -27,8 +27,4 @@ class StreamingDecoder {
   std::string pending_;
 };
 
-// Valid UTF-8 that cannot steer a terminal: control characters other than newline and tab, and the
-// bidirectional overrides, are written as \x1b or \u202e.
-std::string sanitize_for_terminal(std::string_view text);
-
 }  // namespace ropd::text

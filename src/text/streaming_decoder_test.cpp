@@ -62,13 +62,5 @@ TEST(StreamingDecoder, SpecialTokensAreShownOnRequest) {
   EXPECT_EQ(StreamingDecoder(tokenizer, false).push(256), "<end>");
 }
 
-TEST(SanitizeForTerminal, EscapesWhatSteersATerminal) {
-  EXPECT_EQ(sanitize_for_terminal("a\x1b[2Jb\r\n\tc\x7f"), "a\\x1b[2Jb\\x0d\n\tc\\x7f");
-  EXPECT_EQ(sanitize_for_terminal("x\u202Ey\u009B"), "x\\u202ey\\x9b");
-  EXPECT_EQ(sanitize_for_terminal("\xFF"
-                                  "\u4e2d"),
-            "\uFFFD\u4e2d");
-}
-
 }  // namespace
 }  // namespace ropd::text

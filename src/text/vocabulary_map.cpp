@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "text/streaming_decoder.h"
+#include "base/visible_text.h"
 #include "text/tokenizer_config.h"
 #include "text/unicode.h"
 
@@ -72,7 +72,7 @@ std::string VocabularyMap::describe() const {
   constexpr size_t kMaxShown = 12;
   for (size_t i = 0; i < unmappable_.size() && i < kMaxShown; ++i)
     text << (i == 0 ? ": " : ", ") << unmappable_[i] << " "
-         << sanitize_for_terminal(student_.token_bytes(unmappable_[i]));
+         << visible_text(student_.token_bytes(unmappable_[i]));
   if (unmappable_.size() > kMaxShown) text << ", ...";
   return text.str();
 }

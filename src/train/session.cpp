@@ -10,9 +10,12 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/run_progress.h"
 #include "base/stop.h"
+#include "base/terminal_line.h"
 #include "io/checkpoint.h"
 #include "io/metrics_file.h"
+#include "io/progress_file.h"
 #include "io/run_directory.h"
 #include "io/tensorboard.h"
 #include "train/measurements.h"
@@ -24,15 +27,21 @@ namespace ropd::train {
 namespace {
 
 // One line an iteration, for a researcher's eye.
-std::string iteration_line(const IterationRecord& r, uint64_t total, double seconds_left) {
-  std::string line = fmt::format("iteration {:>2}/{}  {:<8} loss {:+.4f}  grad {:.3f}", r.iteration, total,
-                                 r.source, r.loss, r.grad_norm);
-  if (r.trigger.ratio) line += fmt::format("  D/V {:.2f}", *r.trigger.ratio);
-  if (r.trigger.tau) line += fmt::format("  tau {}", *r.trigger.tau);
-  line += fmt::format("  KL {:.4f}  length {:.0f}  cut {:.0f}%  {} tok/s  {:.1f} s",
-                      r.distillation.kl_candidates, r.response_length_mean, 100 * r.truncated,
-                      format_count(r.tokens_per_second), r.seconds.total);
-  return line + (r.iteration < total ? "  " + format_duration(seconds_left) + " left" : "");
+std::string iteration_line(const IterationRecord& r, uint64_t total, std::optional<double> seconds_left) {
+  const LinePart parts[] = {
+      {fmt::format("iteration {:>2}/{}", r.iteration, total), 0},
+      {fmt::format("{:<7}", r.source), 2},
+      {fmt::format("loss {:+.4f}", r.loss), 0},
+      {fmt::format("grad {:.3f}", r.grad_norm), 4},
+      {r.trigger.ratio ? fmt::format("D/V {:.2f}", *r.trigger.ratio) : "", 1},
+      {r.trigger.tau ? fmt::format("tau {}", *r.trigger.tau) : "", 1},
+      {fmt::format("KL {:.4f}", r.distillation.kl_candidates), 2},
+      {fmt::format("length {:.0f}", r.response_length_mean), 3},
+      {fmt::format("cut {:.0f}%", 100 * r.truncated), 3},
+      {format_count(r.tokens_per_second) + " tok/s", 4},
+      {fmt::format("{:.1f} s", r.seconds.total), 5},
+      {r.iteration < total && seconds_left ? format_duration(*seconds_left) + " left" : "", 1}};
+  return fit_line(parts, terminal_columns());
 }
 
 // C and U at the end are what the configuration promised.
@@ -66,6 +75,14 @@ class Session {
   }
 
   RunOutcome run() {
+    io::ProgressFile progress_file(directory_.progress());
+    const RunOutcome outcome = train(progress_file);
+    progress_file.finish(outcome == RunOutcome::done ? io::RunPhase::finished : io::RunPhase::stopped);
+    return outcome;
+  }
+
+ private:
+  RunOutcome train(io::ProgressFile& progress_file) {
     io::MetricsFile* metrics = nullptr;
     std::unique_ptr<Progress> progress;
     std::string stage_shown;
@@ -96,12 +113,13 @@ class Session {
     tensorboard_.emplace(directory_.tensorboard(), unix_time(), trainer.state().step);
     log_info("curriculum: ", trainer.curriculum().describe());
 
-    const auto begin = std::chrono::steady_clock::now();
-    const uint64_t first_iteration = trainer.iteration();
+    RunProgress run_progress(directory_.path().filename().string(), config_.train.iterations, known_seconds_,
+                             [&](const RunStatus& status) { progress_file.write(status); });
     double checkpoint_seconds = 0;
     // A session may have ended inside the evaluation behind the iteration that was restored.
     if (trainer.state().minibatches == 0 && !evaluate_if_due(trainer)) return stop(trainer);
     while (!trainer.is_done()) {
+      run_progress.begin_iteration(trainer.iteration());
       auto record = trainer.iterate();
       if (!record) return stop(trainer);
       record->unix_time = unix_time();
@@ -109,11 +127,8 @@ class Session {
       record->seconds.evaluation = evaluation_seconds_;
       file.append(*record);
       tensorboard_->write(*record);
-      const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      const double per_iteration = elapsed / static_cast<double>(record->iteration + 1 - first_iteration);
-      log_info(
-          iteration_line(*record, config_.train.iterations,
-                         per_iteration * static_cast<double>(config_.train.iterations - record->iteration)));
+      run_progress.end_iteration();
+      log_info(iteration_line(*record, config_.train.iterations, run_progress.seconds_left()));
       for (const std::string& alarm : record->alarms)
         log_warning("iteration ", record->iteration, ": ", alarm);
       const bool is_due = config_.checkpoint.every > 0 && record->iteration % config_.checkpoint.every == 0;
@@ -127,7 +142,6 @@ class Session {
     return RunOutcome::done;
   }
 
- private:
   const TrainConfig config_;
   io::RunDirectory directory_;
   const SessionHooks& hooks_;
@@ -137,7 +151,8 @@ class Session {
   std::optional<io::TensorBoardWriter> tensorboard_;
   uint64_t first_step_ = 0;
   std::optional<uint64_t> saved_step_;
-  double evaluation_seconds_ = 0;  // of the last one, until the next line tells of it
+  std::optional<double> known_seconds_;  // of an iteration that an earlier session made
+  double evaluation_seconds_ = 0;        // of the last one, until the next line tells of it
 
   // Behind the iterations that are due and have no summary yet. False after a stop request.
   bool evaluate_if_due(Trainer& trainer) {
@@ -178,6 +193,7 @@ class Session {
     const auto known = std::filesystem::exists(directory_.metrics()) ? io::read_metrics(directory_.metrics())
                                                                      : io::Metrics{};
     trainer.restore(newest->path, known.open_steps);
+    if (!known.iterations.empty()) known_seconds_ = known.iterations.back().seconds.total;
     saved_step_ = newest->step;
     log_info("going on from ", newest->path.string());
   }

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/stop.h"
+#include "io/progress_file.h"
 #include "support/kill_at_system_call.h"
 #include "support/whole_run.h"
 
@@ -168,6 +169,25 @@ TEST_F(Session, ARunThatIsDoneStaysAsItIs) {
   EXPECT_EQ(start_or_resume_run(config, "test"), RunOutcome::done);
   EXPECT_EQ(final_weights(config), weights);
   EXPECT_EQ(read_file(world.path("run") / "metrics.jsonl"), metrics);
+}
+
+TEST_F(Session, TellsOnlookersWhereItStands) {
+  const TrainConfig config = world.config("run", {"train.iterations=3"});
+  const auto phase = [&] { return io::read_progress(world.path("run") / "progress.json")->phase; };
+  std::vector<uint64_t> iterations;
+  const auto outcome = start_run(
+      config, "test", {.on_step = [&](const StepRecord& step) {
+        iterations.push_back(io::read_progress(world.path("run") / "progress.json")->status.iteration);
+        EXPECT_EQ(phase(), io::RunPhase::running);
+        if (step.iteration == 2) request_stop();
+      }});
+  EXPECT_EQ(outcome, RunOutcome::stopped);
+  EXPECT_EQ(phase(), io::RunPhase::stopped);
+  EXPECT_EQ(iterations.front(), 1u);
+  EXPECT_EQ(iterations.back(), 2u);
+  clear_stop_request();
+  EXPECT_EQ(resume_run(world.path("run"), "test"), RunOutcome::done);
+  EXPECT_EQ(phase(), io::RunPhase::finished);
 }
 
 TEST_F(Session, KeepsTheCheckpointsItWasToldTo) {
