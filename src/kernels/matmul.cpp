@@ -9,8 +9,7 @@
 namespace ropd::kernels {
 namespace {
 
-// Native bf16 dot products where the machine has them; the portable kernels everywhere else, for f32 and for
-// weight gradients.
+// Native bf16 dot products where the machine has them; the portable kernels everywhere else and for f32.
 bool is_native(Precision precision) { return precision == Precision::bf16 && has_native_bf16(); }
 
 void run(const Product& product, Precision precision) {
@@ -143,7 +142,7 @@ void matmul_grad_weight(std::span<float> grad_weight, std::span<const float> gra
   product.b_row_stride = columns;
   product.b_column_stride = 1;
   product.c = grad_weight.data();
-  portable_product(product);  // in bf16 too: the chain goes on in the next call, at any token
+  run(product, precision);
 }
 
 }  // namespace ropd::kernels

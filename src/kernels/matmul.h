@@ -4,9 +4,9 @@
 // in f32, whatever the number of rows, threads or blocks. So a row's result never depends on its batch, a
 // gradient summed over two microbatches equals the gradient of both at once, and a naive loop is a bit-exact
 // twin on every instruction set with FMA. With Precision::bf16 both factors are rounded to bf16 first
-// (products are then exact in f32); on machines with native bf16 dot products the chains of y and grad_x run
-// over pairs instead, which changes bits between machines but nothing else above. A weight gradient's chain
-// never does: its pairs would be tokens, and a microbatch or a thread's share may end between two of them.
+// (products are then exact in f32). Native bf16 dot products add two products in an instruction, but one
+// after the other with a rounding each, which is the same chain; only numbers below 2^-126 (factors and sums)
+// are zero there, so such bits differ between machines and nothing else does.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -41,18 +41,6 @@ std::vector<float> naive(const std::vector<float>& x, const std::vector<float>& 
 
 WeightView view(const std::vector<float>& w, int64_t n, int64_t k) { return {w.data(), DType::f32, n, k}; }
 
-// Chains over pairs (native bf16) differ from chains over single products by rounding only.
-void expect_product(const std::vector<float>& got, const std::vector<float>& want, Precision precision) {
-  ASSERT_EQ(got.size(), want.size());
-  const bool is_exact = precision == Precision::f32 || !has_native_bf16();
-  for (size_t i = 0; i < got.size(); ++i) {
-    if (is_exact)
-      ASSERT_EQ(got[i], want[i]) << "element " << i;
-    else
-      ASSERT_NEAR(got[i], want[i], 1e-3) << "element " << i;
-  }
-}
-
 struct Shape {
   int64_t m, n, k;
 };
@@ -66,7 +54,7 @@ TEST(Matmul, EqualsItsNaiveLoopBitForBit) {
       const auto x = numbers(m * k, 1), w = numbers(n * k, 2);
       std::vector<float> y(m * n, 7.0f);
       matmul(y, x, view(w, n, k), precision);
-      expect_product(y, naive(x, w, m, n, k, precision), precision);
+      ASSERT_EQ(y, naive(x, w, m, n, k, precision)) << m << " " << n << " " << k;
     }
 }
 
@@ -183,7 +171,7 @@ TEST(MatmulGradX, EqualsItsNaiveLoopAndAdds) {
           for (int64_t j = 0; j < n; ++j)
             want[i * k + d] = std::fma(rounded(grad_y[i * n + j], precision),
                                        rounded(w[j * k + d], precision), want[i * k + d]);
-      expect_product(grad_x, want, precision);
+      ASSERT_EQ(grad_x, want) << m << " " << n << " " << k;
     }
 }
 
@@ -217,12 +205,12 @@ TEST(MatmulGradWeight, EqualsItsNaiveLoopAndAdds) {
           for (int64_t i = 0; i < m; ++i)
             want[j * k + d] = std::fma(rounded(grad_y[i * n + j], precision),
                                        rounded(x[i * k + d], precision), want[j * k + d]);
-      ASSERT_EQ(grad_weight, want) << m << " " << n << " " << k;  // never over pairs
+      ASSERT_EQ(grad_weight, want) << m << " " << n << " " << k;
     }
 }
 
 TEST(MatmulGradWeight, TwoMicrobatchesEqualOne) {
-  const int64_t m = 300, n = 40, k = 70, first = 131;  // odd: a pair of tokens would be torn apart
+  const int64_t m = 300, n = 40, k = 70, first = 131;  // odd: a pair of tokens is torn apart
   const auto grad_y = numbers(m * n, 15), x = numbers(m * k, 16);
   for (const auto precision : {Precision::f32, Precision::bf16}) {
     std::vector<float> once(n * k), twice(n * k);

@@ -13,14 +13,20 @@
 HWY_BEFORE_NAMESPACE();
 namespace ropd::kernels::HWY_NAMESPACE {
 
+// Words of two values each, on the bf16 grid already.
+HWY_INLINE SquareRow in_pairs(SquareRow first, SquareRow second) {
+  return hn::BitCast(SquareTag(), paired(second, first));
+}
+
 // Twice kSquare values, one behind the other, as kSquare words.
 HWY_INLINE SquareRow load_pairs(const float* p) {
   SquareRow even, odd;
   hn::LoadInterleaved2(SquareTag(), p, even, odd);
-  return hn::BitCast(SquareTag(), paired(rounded_bf16(even), rounded_bf16(odd)));
+  return in_pairs(rounded_bf16(even), rounded_bf16(odd));
 }
 HWY_INLINE SquareRow load_pairs(const Bf16* p) {
-  return hn::LoadU(SquareTag(), reinterpret_cast<const float*>(p));
+  const auto words = hn::LoadU(SquareWords(), reinterpret_cast<const uint32_t*>(p));
+  return hn::BitCast(SquareTag(), hn::Or(hn::ShiftLeft<16>(words), hn::ShiftRight<16>(words)));
 }
 
 HWY_INLINE void store_words(SquareRow words, Bf16* to) {
@@ -47,11 +53,21 @@ void pack_rows(Bf16* to, const Product& p, int64_t row, int64_t rows, int64_t de
         for (int64_t g = 0; g < groups; ++g)
           store_words(square[g][i], to + 2 * ((k / 2 + i) * rows + g * kSquare));
     }
+  else if (p.a_row_stride == 1 && rows >= kSquare)
+    for (; k + 2 <= depth; k += 2) {
+      const float* at = from + k * p.a_column_stride;
+      for (int64_t r = 0; r < rows; r += kSquare) {
+        const int64_t row0 = std::min(r, rows - kSquare);  // the last ones overlap
+        store_words(in_pairs(rounded_bf16(load_wide(at + row0)),
+                             rounded_bf16(load_wide(at + p.a_column_stride + row0))),
+                    to + k * rows + 2 * row0);
+      }
+    }
   for (; k < depth; k += 2)
     for (int64_t r = 0; r < rows; ++r) {
       const float* at = from + r * p.a_row_stride + k * p.a_column_stride;
-      to[k * rows + 2 * r] = float_to_bf16(at[0]);
-      to[k * rows + 2 * r + 1] = k + 1 < depth ? float_to_bf16(at[p.a_column_stride]) : Bf16{0};
+      to[k * rows + 2 * r] = k + 1 < depth ? float_to_bf16(at[p.a_column_stride]) : kNoRow;
+      to[k * rows + 2 * r + 1] = float_to_bf16(at[0]);
     }
 }
 
@@ -78,9 +94,8 @@ void copy_panel(Bf16* to, const Product& p, int64_t column0, int64_t depth0, int
     if (p.b_column_stride == 1) {
       for (; k + 2 <= depth; k += 2)
         for (int64_t j = 0; j < kPairPanel; j += kSquare)
-          store_words(
-              hn::BitCast(SquareTag(), paired(load_rounded(index(k, j)), load_rounded(index(k + 1, j)))),
-              to + k * kPairPanel + 2 * j);
+          store_words(in_pairs(load_rounded(index(k, j)), load_rounded(index(k + 1, j))),
+                      to + k * kPairPanel + 2 * j);
     } else if (p.b_row_stride == 1) {
       for (; k + 2 * kSquare <= depth; k += 2 * kSquare)
         for (int64_t j = 0; j < kPairPanel; j += kSquare) {
@@ -96,8 +111,8 @@ void copy_panel(Bf16* to, const Product& p, int64_t column0, int64_t depth0, int
   for (; k < depth; k += 2)
     for (int64_t j = 0; j < kPairPanel; ++j) {
       Bf16* pair = to + k * kPairPanel + 2 * j;
-      pair[0] = j < columns ? stored_value(p, index(k, j)) : Bf16{0};
-      pair[1] = j < columns && k + 1 < depth ? stored_value(p, index(k + 1, j)) : Bf16{0};
+      pair[0] = j < columns && k + 1 < depth ? stored_value(p, index(k + 1, j)) : kNoColumn;
+      pair[1] = j < columns ? stored_value(p, index(k, j)) : kNoColumn;
     }
 }
 

@@ -56,8 +56,8 @@ TEST(PairPacking, RowsAreWhatTheirDescriptionSays) {
           for (int64_t r = 0; r < rows; ++r)
             for (int64_t k = 0; k < (depth + 1) / 2 * 2; ++k) {
               const int64_t at = (kRow + r) * p.a_row_stride + (kDepth0 + k) * p.a_column_stride;
-              const Bf16 expected = k < depth ? float_to_bf16(values[static_cast<size_t>(at)]) : Bf16{0};
-              ASSERT_EQ(packed[static_cast<size_t>(k / 2 * 2 * rows + 2 * r + k % 2)], expected)
+              const Bf16 expected = k < depth ? float_to_bf16(values[static_cast<size_t>(at)]) : kNoRow;
+              ASSERT_EQ(packed[static_cast<size_t>(k / 2 * 2 * rows + 2 * r + 1 - k % 2)], expected)
                   << rows << " x " << depth << " at " << r << ", " << k;
             }
         }
@@ -95,12 +95,12 @@ TEST(PairPacking, PanelsAreWhatTheirDescriptionSays) {
                 const int64_t column = (kFirst + panel) * kPairPanel + j;
                 const size_t at =
                     static_cast<size_t>((kDepth0 + k) * p.b_row_stride + column * p.b_column_stride);
-                const Bf16 expected = column >= kColumns || k >= depth ? Bf16{0}
+                const Bf16 expected = column >= kColumns || k >= depth ? kNoColumn
                                       : dtype == DType::bf16           ? bf16[at]
                                       : dtype == DType::f16 ? float_to_bf16(f16_to_float(halves[at]))
                                                             : float_to_bf16(values[at]);
                 ASSERT_EQ(packed[static_cast<size_t>((panel * even_depth + k / 2 * 2) * kPairPanel + 2 * j +
-                                                     k % 2)],
+                                                     1 - k % 2)],
                           expected)
                     << "depth " << depth << (is_transposed ? " transposed" : "") << " at " << k << ", "
                     << column;

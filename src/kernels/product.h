@@ -34,7 +34,9 @@ void portable_products(const Product* products, int64_t count);  // of the same 
 void portable_pack(std::byte* panels,
                    const Product& product);  // every panel of product.b, as round_to_bf16 says
 
-// Native bf16 dot products (AVX-512 BF16): twice the arithmetic of f32.
+// Native bf16 dot products (AVX-512 BF16): twice the arithmetic of f32, the same chains. They take numbers
+// below 2^-126 as zero and flush such sums to zero. `has` is also false where a trial shows another order of
+// the two additions than the one that the instruction is documented to have.
 bool has_native_bf16();
 PanelLayout native_bf16_layout();
 void native_bf16_product(const Product& product);

@@ -1,4 +1,5 @@
-// bf16 dot products of AVX-512 BF16: one instruction adds two products a lane. Only the code between the two
+// bf16 dot products of AVX-512 BF16: one instruction adds two products a lane, with two roundings as two
+// fused multiply-adds have, the upper halves of the pairs first. Only the code between the two
 // attribute lines is compiled for that instruction set (not the headers above it, whose inline functions the
 // whole program shares), and it is called only where has_native_bf16() says so.
 #include "kernels/pair_packing.h"
@@ -97,6 +98,24 @@ struct NativeKernel {
   }
 };
 
+// One pair (first, second) · (first, second) added to c.
+float dot_pair(float c, Bf16 a_first, Bf16 a_second, Bf16 b_first, Bf16 b_second) {
+  const __m512i a = _mm512_set1_epi32(a_first << 16 | a_second),
+                b = _mm512_set1_epi32(b_first << 16 | b_second);
+  return _mm512_cvtss_f32(_mm512_dpbf16_ps(_mm512_set1_ps(c), (__m512bh)a, (__m512bh)b));
+}
+
+// Whether a dot product is two fused multiply-adds in order: every other way to add (second before first,
+// both products before c, one rounding for all) gets one of these trials wrong.
+bool adds_in_order() {
+  const Bf16 one = float_to_bf16(1), small = float_to_bf16(0x1p-12f), large = float_to_bf16(0x1p12f),
+             minus_large = float_to_bf16(-0x1p12f), tiny = float_to_bf16(0x1p-24f);
+  return dot_pair(0x1p24f, small, large, small, minus_large) == 0.0f &&   // (2^24 + 2^-24) - 2^24
+         dot_pair(0x1p-24f, large, minus_large, large, large) == 0.0f &&  // (2^-24 + 2^24) - 2^24
+         dot_pair(1.0f, small, small, small, small) == 1.0f &&            // (1 + 2^-24) + 2^-24
+         dot_pair(-0x1p24f, large, one, large, tiny) == 0x1p-24f;         // (-2^24 + 2^24) + 2^-24
+}
+
 }  // namespace native
 
 void native_bf16_product(const Product& product) {
@@ -119,7 +138,7 @@ namespace ropd::kernels {
 bool has_native_bf16() {
   static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-                          __builtin_cpu_supports("avx512bf16");
+                          __builtin_cpu_supports("avx512bf16") && native::adds_in_order();
   return has;
 }
 
