@@ -107,6 +107,9 @@ Description describe_model(const Path& path) {
                           {"kv_heads", config.num_kv_heads}, {"head_dim", config.head_dim},
                           {"vocabulary", config.vocab_size}, {"positions", config.max_position_embeddings},
                           {"rope_theta", config.rope_theta}, {"tied_embeddings", config.tie_word_embeddings}};
+  if (config.rope_scaling.kind != RopeScaling::Kind::none)
+    description["shape"]["rope_scaling"] = {{"factor", config.rope_scaling.factor},
+                                            {"original_positions", config.rope_scaling.original_positions}};
   description["files"] = model.num_files();
   description["tensors"] = tensors_of_dtype;
   description["stored_bytes"] = stored_bytes;

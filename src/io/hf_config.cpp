@@ -105,25 +105,61 @@ const Family& find_family(const Reader& reader) {
        "' is not known; known are Qwen3ForCausalLM, Qwen2ForCausalLM, LlamaForCausalLM, Qwen3MoeForCausalLM");
 }
 
+// Length-independent kinds only: "dynamic" and "longrope" change with the length of the sequence.
+RopeScaling parse_rope_scaling(const Reader& rope, const char* key, int64_t max_positions) {
+  RopeScaling scaling;
+  const std::string type = rope.text("rope_type", rope.text("type", "default"));
+  if (type == "default") return scaling;
+  if (type == "linear") {
+    scaling.kind = RopeScaling::Kind::linear;
+  } else if (type == "llama3") {
+    scaling.kind = RopeScaling::Kind::llama3;
+  } else if (type == "yarn") {
+    scaling.kind = RopeScaling::Kind::yarn;
+  } else {
+    fail(rope.where(), ": ", key, " of type '", type.substr(0, 40),
+         "' is not supported, expected default, linear, llama3 or yarn");
+  }
+  const auto factor = rope.positive_number("factor");
+  if (!factor || *factor < 1)
+    fail(rope.where(), ": ", key, ".factor is ", factor ? "below 1" : "missing", ", expected a number >= 1");
+  scaling.factor = *factor;
+  scaling.original_positions = static_cast<double>(
+      rope.integer("original_max_position_embeddings", 1, kMaxSize).value_or(max_positions));
+  scaling.low_frequency = rope.positive_number("low_freq_factor").value_or(scaling.low_frequency);
+  scaling.high_frequency = rope.positive_number("high_freq_factor").value_or(scaling.high_frequency);
+  if (!(scaling.low_frequency < scaling.high_frequency))
+    fail(rope.where(), ": ", key, ".low_freq_factor ", scaling.low_frequency,
+         " is not below high_freq_factor ", scaling.high_frequency);
+  scaling.slow_rotations = rope.positive_number("beta_slow").value_or(scaling.slow_rotations);
+  scaling.fast_rotations = rope.positive_number("beta_fast").value_or(scaling.fast_rotations);
+  scaling.truncates = rope.flag("truncate", true);
+  // mscale(factor, m) = 0.1 m ln(factor) + 1; a ratio of two where both are given.
+  const auto scale = [&](double m) { return 0.1 * m * std::log(scaling.factor) + 1; };
+  const auto mscale = rope.positive_number("mscale"), mscale_all = rope.positive_number("mscale_all_dim");
+  if (scaling.kind == RopeScaling::Kind::yarn)
+    scaling.attention_factor =
+        rope.positive_number("attention_factor")
+            .value_or(mscale && mscale_all ? scale(*mscale) / scale(*mscale_all) : scale(1));
+  return scaling;
+}
+
 // rope_theta at the top (old spelling, scaling in rope_scaling) or inside rope_parameters (new).
-double parse_rope(const Reader& reader) {
-  double theta = reader.positive_number("rope_theta").value_or(10000.0);
+void parse_rope(ModelConfig& config, const Reader& reader) {
+  config.rope_theta = reader.positive_number("rope_theta").value_or(10000.0);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const Json* value = reader.find(key);
     if (!value) continue;
     if (!value->is_object()) reader.refuse(key, *value, "an object");
     const Reader rope(*value, reader.where());
-    const std::string type = rope.text("rope_type", rope.text("type", "default"));
-    if (type != "default") {
-      fail(reader.where(), ": ", key, " of type '", type,
-           "' is not supported, only 'default' (plain rotary embedding) is");
-    }
-    theta = rope.positive_number("rope_theta").value_or(theta);
+    config.rope_scaling = parse_rope_scaling(rope, key, config.max_position_embeddings);
+    config.rope_theta = rope.positive_number("rope_theta").value_or(config.rope_theta);
+    if (config.rope_scaling.kind == RopeScaling::Kind::yarn && !(config.rope_theta > 1))
+      fail(reader.where(), ": rope_theta is ", config.rope_theta, ", expected a number > 1 with yarn");
     if (rope.positive_number("partial_rotary_factor").value_or(1.0) != 1.0) {
       fail(reader.where(), ": ", key, ".partial_rotary_factor other than 1 is not supported");
     }
   }
-  return theta;
 }
 
 void refuse_unsupported(const Reader& reader, Architecture architecture) {
@@ -246,7 +282,7 @@ ModelConfig parse_model_config(std::string_view config_json, std::string_view wh
       reader.integer("max_position_embeddings", 1, kMaxSize).value_or(family.max_positions);
   parse_attention(config, reader);
   config.rms_norm_eps = reader.positive_number("rms_norm_eps").value_or(1e-6);
-  config.rope_theta = parse_rope(reader);
+  parse_rope(config, reader);
   config.tie_word_embeddings = reader.flag("tie_word_embeddings", false);
   config.has_qkv_bias = family.architecture == Architecture::qwen2;
   config.has_qk_norm =

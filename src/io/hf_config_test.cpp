@@ -58,6 +58,27 @@ TEST(ModelConfig, IsReadFromTheNewSpelling) {
   EXPECT_EQ(config.dtype, "float16");
 }
 
+// As Qwen3's README tells users to write it, and as Llama 3.1's config.json has it.
+TEST(ParseModelConfig, ReadsTheRopeScalingOfPublishedConfigs) {
+  const auto yarn =
+      config_of({{"rope_scaling",
+                  R"({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768})"}})
+          .rope_scaling;
+  EXPECT_EQ(yarn.kind, RopeScaling::Kind::yarn);
+  EXPECT_EQ(yarn.factor, 4.0);
+  EXPECT_EQ(yarn.original_positions, 32768);
+  EXPECT_NEAR(yarn.attention_factor, 1.1386294, 1e-6);  // 0.1 ln 4 + 1
+  const auto llama =
+      config_of(
+          {{"rope_scaling",
+            R"({"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192,
+          "rope_type": "llama3"})"}})
+          .rope_scaling;
+  EXPECT_EQ(llama.kind, RopeScaling::Kind::llama3);
+  EXPECT_EQ(llama.original_positions, 8192);
+  EXPECT_EQ(llama.attention_factor, 1);
+}
+
 TEST(ModelConfig, KnowsTheFamilies) {
   EXPECT_TRUE(config_of({}, "Qwen2ForCausalLM").has_qkv_bias);
   EXPECT_FALSE(config_of({}, "Qwen2ForCausalLM").has_qk_norm);
@@ -108,10 +129,18 @@ TEST(ModelConfig, RefusesHeadsThatDoNotDivide) {
 }
 
 TEST(ModelConfig, RefusesRopeScalingByName) {
-  EXPECT_THAT(error_of({{"rope_scaling", R"({"type": "yarn", "factor": 4.0})"}}),
-              HasSubstr("rope_scaling of type 'yarn'"));
-  EXPECT_THAT(error_of({{"rope_parameters", R"({"rope_type": "llama3"})"}}),
-              HasSubstr("rope_parameters of type 'llama3'"));
+  EXPECT_THAT(error_of({{"rope_scaling", R"({"type": "dynamic", "factor": 4.0})"}}),
+              HasSubstr("rope_scaling of type 'dynamic'"));
+  EXPECT_THAT(error_of({{"rope_parameters", R"({"rope_type": "longrope"})"}}),
+              HasSubstr("rope_parameters of type 'longrope'"));
+  EXPECT_THAT(error_of({{"rope_scaling", R"({"type": "yarn"})"}}),
+              HasSubstr("rope_scaling.factor is missing"));
+  EXPECT_THAT(error_of({{"rope_scaling", R"({"type": "linear", "factor": 0.5})"}}),
+              HasSubstr("rope_scaling.factor is below 1"));
+  EXPECT_THAT(
+      error_of({{"rope_scaling",
+                 R"({"rope_type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4})"}}),
+      HasSubstr("low_freq_factor 4 is not below high_freq_factor 4"));
 }
 
 TEST(ModelConfig, RefusesWhatTheModelDoesNotCompute) {

@@ -10,6 +10,7 @@
 #include "kernels/attention.h"
 #include "kernels/embedding.h"
 #include "kernels/rms_norm.h"
+#include "model/rope_frequencies.h"
 
 namespace ropd::model {
 namespace {
@@ -41,8 +42,8 @@ const kernels::RopeTable& Workspace::rope_for(const ModelConfig& config, int64_t
     // Some room to grow, so that sequences that get longer one by one do not rebuild the table each time.
     const int64_t wanted =
         std::max(num_positions, std::min(2 * num_positions, config.max_position_embeddings));
-    rope = kernels::make_rope_table(wanted,
-                                    kernels::rope_inverse_frequencies(config.head_dim, config.rope_theta));
+    const RopeFrequencies frequencies = rope_frequencies(config);
+    rope = kernels::make_rope_table(wanted, frequencies.inverse, frequencies.factor);
   }
   return rope;
 }

@@ -11,6 +11,19 @@ namespace ropd {
 
 enum class Architecture { qwen3, qwen2, llama, qwen3_moe };
 
+// How rotary frequencies are stretched beyond the length a model was first trained on (config.json:
+// rope_scaling). What each kind does with them: model/rope_frequencies.h.
+struct RopeScaling {
+  enum class Kind { none, linear, llama3, yarn };
+  Kind kind = Kind::none;
+  double factor = 1;
+  double original_positions = 0;                   // llama3, yarn
+  double low_frequency = 1, high_frequency = 4;    // llama3: turns within the original length
+  double slow_rotations = 1, fast_rotations = 32;  // yarn: the same
+  bool truncates = true;                           // yarn: the ramp begins and ends at whole dimensions
+  double attention_factor = 1;                     // yarn: of cosine and sine
+};
+
 struct ModelConfig {
   Architecture architecture = Architecture::qwen3;
   int64_t hidden_size = 0;        // D
@@ -23,6 +36,7 @@ struct ModelConfig {
   int64_t max_position_embeddings = 0;
   double rms_norm_eps = 1e-6;
   double rope_theta = 10000.0;
+  RopeScaling rope_scaling;
   bool tie_word_embeddings = false;
   bool has_qkv_bias = false;  // Qwen2
   bool has_qk_norm = false;   // Qwen3

@@ -47,6 +47,11 @@ std::string weights_fingerprint(const model::Weights& weights) {
   put_matrix(bytes, weights.head);
   put_vector(bytes, weights.final_norm);
   put(bytes, weights.config.rope_theta);
+  if (const RopeScaling& scaling = weights.config.rope_scaling; scaling.kind != RopeScaling::Kind::none)
+    for (const double value :
+         {scaling.factor, scaling.original_positions, scaling.low_frequency, scaling.high_frequency,
+          scaling.slow_rotations, scaling.fast_rotations, scaling.attention_factor})
+      put(bytes, value);
   put(bytes, weights.config.rms_norm_eps);
   put(bytes, weights.config.num_heads);
   put(bytes, weights.config.num_experts_per_token);

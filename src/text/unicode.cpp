@@ -65,11 +65,38 @@ CharClass class_of_character(char32_t code_point, utf8proc_propval_t category) {
   }
 }
 
+// The tokenizers library normalises by Unicode 9. What later versions made a combining mark is a plain
+// character to it, and ids must be its ids; found by comparing every mark (./run peers). U+11930 is the
+// second half of U+11938.
+constexpr struct {
+  char32_t first, last;
+} kMarksAfterUnicode9[] = {
+    {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},     {0xC3C, 0xC3C},
+    {0xD3B, 0xD3C},     {0xEBA, 0xEBA},     {0xECE, 0xECE},     {0x1715, 0x1715},   {0x1ABF, 0x1ACE},
+    {0x1DF6, 0x1DFA},   {0xA82C, 0xA82C},   {0x10D24, 0x10D27}, {0x10EAB, 0x10EAC}, {0x10EFD, 0x10EFF},
+    {0x10F46, 0x10F50}, {0x10F82, 0x10F85}, {0x11070, 0x11070}, {0x1133B, 0x1133B}, {0x1145E, 0x1145E},
+    {0x11839, 0x1183A}, {0x11930, 0x11930}, {0x1193D, 0x1193E}, {0x11943, 0x11943}, {0x119E0, 0x119E0},
+    {0x11A34, 0x11A34}, {0x11A47, 0x11A47}, {0x11A99, 0x11A99}, {0x11D42, 0x11D42}, {0x11D44, 0x11D45},
+    {0x11D97, 0x11D97}, {0x11F41, 0x11F42}, {0x16FF0, 0x16FF1}, {0x1E08F, 0x1E08F}, {0x1E130, 0x1E136},
+    {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF}, {0x1E4EC, 0x1E4EF}};
+constexpr char32_t kComposedAfterUnicode9 = 0x11938;
+
+bool is_mark_after_unicode9(char32_t code_point) {
+  const auto after =
+      std::upper_bound(std::begin(kMarksAfterUnicode9), std::end(kMarksAfterUnicode9), code_point,
+                       [](char32_t point, const auto& range) { return point < range.first; });
+  return after != std::begin(kMarksAfterUnicode9) && code_point <= std::prev(after)->last;
+}
+
 // Canonical decomposition of one code point; returns the number of code points written.
 constexpr size_t kMaxDecomposition = 32;
 using Decomposition = std::array<utf8proc_int32_t, kMaxDecomposition>;
 
 size_t decompose(Decomposition& result, char32_t code_point) {
+  if (code_point == kComposedAfterUnicode9) {
+    result[0] = static_cast<utf8proc_int32_t>(code_point);
+    return 1;
+  }
   int boundary_state = 0;
   const auto count =
       utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code_point), result.data(), result.size(),
@@ -79,6 +106,7 @@ size_t decompose(Decomposition& result, char32_t code_point) {
 }
 
 int combining_class(char32_t code_point) {
+  if (is_mark_after_unicode9(code_point)) return 0;
   return utf8proc_get_property(static_cast<utf8proc_int32_t>(code_point))->combining_class;
 }
 
@@ -106,12 +134,17 @@ void append_nfc(std::string& result, std::string_view segment) {
     });
     run = end;
   }
-  const auto count =
-      utf8proc_normalize_utf32(points.data(), static_cast<utf8proc_ssize_t>(points.size()),
-                               static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
-  assert(count >= 0);
-  for (utf8proc_ssize_t i = 0; i < count; ++i)
-    append_utf8(result, static_cast<char32_t>(points[static_cast<size_t>(i)]));
+  // utf8proc composes across the later marks, so it sees what lies between them piece by piece.
+  for (auto piece = points.begin(); piece != points.end();) {
+    const auto end = std::find_if(piece + 1, points.end(), [](utf8proc_int32_t point) {
+      return is_mark_after_unicode9(static_cast<char32_t>(point));
+    });
+    const auto count = utf8proc_normalize_utf32(
+        &*piece, end - piece, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+    assert(count >= 0);
+    for (utf8proc_ssize_t i = 0; i < count; ++i) append_utf8(result, static_cast<char32_t>(piece[i]));
+    piece = end;
+  }
 }
 
 // The first byte from `begin` on that is not ASCII.

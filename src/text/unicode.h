@@ -1,6 +1,6 @@
 // Unicode as the tokenizer needs it: validation and repair of UTF-8, NFC, and the classes of the split regex.
 //   letter = \p{L}   number = \p{N}   space = \s (White_Space)   newline = \r or \n (also \s)   other = rest
-// Versions: character data of the installed utf8proc (2.8: Unicode 15).
+// Versions: character data of the installed utf8proc (2.8: Unicode 15); NFC as of Unicode 9, as in the tokenizers library.
 #pragma once
 #include <cstddef>
 #include <cstdint>
