@@ -155,11 +155,10 @@ TEST_F(Recipes, HaveThePapersBudgetsAndAreRefusedOnlyForWhatTheMachineLacks) {
     const bool fits_memory = plan["memory_bytes"] <= plan["available_bytes"],
                fits_disk = plan["disk_bytes"] <= plan["free_disk_bytes"];
     EXPECT_EQ(outcome.exit_code, fits_memory && fits_disk ? 0 : 1) << name << outcome.err;
-    const std::string refusal =
-        !fits_memory ? "ropd: the run needs [0-9.]+ .B of memory, [0-9.]+ .B are available "
-                       "\\([a-zA-Z (),;]+ take [0-9.]+ .B: [a-z]"
-        : !fits_disk ? "ropd: the run needs about [0-9.]+ .B of disk, [0-9.]+ .B are free"
-                     : "";
+    const std::string refusal = !fits_memory ? "the run needs [0-9.]+ .B of memory, [0-9.]+ .B are available "
+                                               "\\([a-zA-Z (),;]+ take [0-9.]+ .B: [a-z]"
+                                : !fits_disk ? "the run needs about [0-9.]+ .B of disk, [0-9.]+ .B are free"
+                                             : "";
     if (!refusal.empty()) {
       EXPECT_THAT(outcome.err, ContainsRegex(refusal)) << name;
     }
