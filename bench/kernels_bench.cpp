@@ -1,15 +1,15 @@
 // Kernels against the limits of the machine, measured in the same run: the multiply-add peak and the speed of
 // reading memory.
 //   build/bench/kernels_bench --benchmark_filter=Attention
-// With OMP_NUM_THREADS=1 rates are per second of processor time, which a busy machine disturbs least;
+// On one core (taskset -c 0) rates are per second of processor time, which a busy machine disturbs least;
 // otherwise per second.
 #include <benchmark/benchmark.h>
-#include <omp.h>
 
 #include <cmath>
 #include <random>
 #include <vector>
 
+#include "base/parallel.h"
 #include "kernels/attention.h"
 #include "kernels/elementary.h"
 #include "kernels/rms_norm.h"
@@ -29,7 +29,7 @@ std::vector<float> random_values(size_t count, float scale = 1.0f) {
 }
 
 void choose_clock(benchmark::internal::Benchmark* bench) {
-  if (omp_get_max_threads() > 1) bench->UseRealTime();
+  if (num_threads() > 1) bench->UseRealTime();
 }
 
 void report_flops(benchmark::State& state, double flops) {
@@ -47,14 +47,13 @@ void BM_ReadMemory(benchmark::State& state) {
   const std::vector<float> data = random_values(size_t{1} << 27);
   const int64_t count = static_cast<int64_t>(data.size());
   for (auto _ : state) {
-    double total = 0;
-#pragma omp parallel for reduction(+ : total) schedule(static)
-    for (int64_t block = 0; block < count; block += 65536) {
+    std::atomic<double> total = 0;
+    parallel_chunks(count, 65536, count, [&](int64_t block, int64_t) {
       float lanes[64] = {};
       for (int64_t i = block; i < block + 65536; i += 64)
         for (int64_t j = 0; j < 64; ++j) lanes[j] += data[static_cast<size_t>(i + j)];
       for (float lane : lanes) total += lane;
-    }
+    });
     benchmark::DoNotOptimize(total);
   }
   report_bytes(state, static_cast<double>(count) * 4);

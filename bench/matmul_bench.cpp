@@ -1,7 +1,6 @@
 // Matrix products against oneDNN and against the machine's own limits (fused multiply-adds in registers,
 // reading memory).
 #include <benchmark/benchmark.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <oneapi/dnnl/dnnl.hpp>

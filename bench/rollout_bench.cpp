@@ -3,13 +3,13 @@
 //   decode/SEQUENCES/CONTEXT   the Qwen3-0.6B shape in bf16, steps of the decoder and sampler at that context
 //   tiny/480                   the whole engine on a 0.3M-parameter model
 #include <benchmark/benchmark.h>
-#include <omp.h>
 
 #include <ctime>
 #include <memory>
 #include <numeric>
 
 #include "base/log.h"
+#include "base/parallel.h"
 #include "base/rng.h"
 #include "kernels/matmul.h"
 #include "model/decode.h"
@@ -21,7 +21,9 @@ using namespace ropd;
 using model::Precision;
 
 // Processor seconds of this process so far, per thread.
-double busy_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC / omp_get_max_threads(); }
+double busy_seconds() {
+  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC / static_cast<double>(num_threads());
+}
 
 ModelConfig qwen3_600m() {
   ModelConfig c;
@@ -59,12 +61,13 @@ model::Parameters random_parameters(const ModelConfig& config) {
   for (const auto& slot : parameters.slots()) {
     const bool is_norm = slot.name.find("norm") != std::string::npos;
     float* values = parameters.values().data() + slot.offset;
-#pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < slot.size; ++i) {
-      // A cheap hash is random enough for speed.
-      const uint32_t bits = static_cast<uint32_t>(i + slot.offset) * 2654435761u;
-      values[i] = is_norm ? 1.0f : 0.04f * (static_cast<float>(bits >> 8) * 0x1p-24f - 0.5f);
-    }
+    parallel_chunks(slot.size, 1 << 14, 4 * slot.size, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        // A cheap hash is random enough for speed.
+        const uint32_t bits = static_cast<uint32_t>(i + slot.offset) * 2654435761u;
+        values[i] = is_norm ? 1.0f : 0.04f * (static_cast<float>(bits >> 8) * 0x1p-24f - 0.5f);
+      }
+    });
   }
   return parameters;
 }
@@ -91,9 +94,13 @@ double read_seconds(size_t bytes) {
   double best = 1e9;
   for (int round = 0; round < 3; ++round) {
     const double begin = busy_seconds();
-    uint64_t sum = 0;
-#pragma omp parallel for schedule(static) reduction(+ : sum)
-    for (size_t i = 0; i < memory.size(); ++i) sum += memory[i];
+    std::atomic<uint64_t> sum = 0;
+    const int64_t words = static_cast<int64_t>(memory.size());
+    parallel_chunks(words, 1 << 16, words, [&](int64_t first, int64_t end) {
+      uint64_t part = 0;
+      for (int64_t i = first; i < end; ++i) part += memory[static_cast<size_t>(i)];
+      sum += part;
+    });
     benchmark::DoNotOptimize(sum);
     best = std::min(best, busy_seconds() - begin);
   }
@@ -140,8 +147,9 @@ void decode(benchmark::State& state) {
   for (int64_t layer = 0; layer < weights.config.num_layers; ++layer) {
     const auto view = cache.layer(layer);
     const int64_t words = view.page_bytes() * view.num_pages / 2;
-#pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < words; i += 32) static_cast<uint16_t*>(view.data)[i] = 0x3c00;
+    parallel_chunks(words, 1 << 15, words, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i += 32) static_cast<uint16_t*>(view.data)[i] = 0x3c00;
+    });
   }
   std::vector<model::DecodeRows> groups(sequences);
   uint32_t position = 0;

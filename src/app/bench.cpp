@@ -21,6 +21,7 @@
 #include "base/stop.h"
 #include "distill/gradient.h"
 #include "distill/scoring.h"
+#include "io/peer_speeds.h"
 #include "kernels/limits.h"
 #include "model/decode.h"
 #include "rollout/engine.h"
@@ -85,6 +86,7 @@ struct Row {
   std::string bound;
   double of_sustained = 0;  // share of the operations (or bytes) that a large product (or reading) got done
   uint64_t peak_memory = 0;
+  std::string kind;  // as io::PeerSpeeds names it; empty where no other program measures such work
 };
 
 class Bench {
@@ -98,10 +100,13 @@ class Bench {
         works_(std::move(works)) {}
 
   std::vector<Row> run() {
+    log_info("kernels: ", kernels::describe_kernels(), "; ", num_threads(), " threads");
     limits_ = kernels::measure_limits(0.5);
-    log_info(fmt::format(
-        "limits: {:.0f} GFLOP/s f32 in registers, {:.0f} in a large product, {:.1f} GB/s reading memory",
-        limits_.f32_flops / 1e9, limits_.product_flops / 1e9, limits_.read_bytes / 1e9));
+    log_info(
+        fmt::format("limits: {:.0f} GFLOP/s f32 and {:.0f} bf16 in registers, {:.0f} in a large f32 "
+                    "product, {:.1f} GB/s reading memory",
+                    limits_.f32_flops / 1e9, limits_.bf16_flops / 1e9, limits_.product_flops / 1e9,
+                    limits_.read_bytes / 1e9));
     if (measures("decode") || measures("score")) {
       const auto weights = model::pattern_weights(config_, DType::bf16, 0.02f);
       if (measures("decode")) decode(weights);
@@ -150,7 +155,7 @@ class Bench {
   // The speed is the best of several calls, as the limit was measured. Each call is also compared with what
   // the machine sustains right before and after it; of these shares the median counts.
   void measure(const std::string& name, double tokens, double limit, Bound bound, Precision precision,
-               int times, const std::function<void()>& work) {
+               int times, const std::function<void()>& work, const std::string& kind = {}) {
     const double top = bound == Bound::memory ? limits_.read_bytes : flops(precision);
     double best = INFINITY, before = sustained(bound, precision);
     std::vector<double> shares;
@@ -165,7 +170,7 @@ class Bench {
     }
     std::sort(shares.begin(), shares.end());
     rows_.push_back({name, tokens / best, limit, bound == Bound::memory ? "memory" : "compute",
-                     shares[shares.size() / 2], peak_memory_bytes()});
+                     shares[shares.size() / 2], peak_memory_bytes(), kind});
     const Row& row = rows_.back();
     log_info(fmt::format("{:<34} {:>10} tok/s  limit {:>10} ({})  {:>5.1f}%, {:.1f}% of sustained", row.work,
                          format_count(row.tokens_per_second), format_count(row.limit), row.bound,
@@ -218,10 +223,10 @@ class Bench {
     const double memory = limits_.read_bytes / (weight_bytes / static_cast<double>(count) + cache_bytes);
     const double compute = flops(precision) / token_flops;
     const bool is_memory_bound = !is_tiny() && memory < compute;
-    measure(fmt::format("decode, {} sequences, context {}", count, context),
-            static_cast<double>(count * steps), is_memory_bound ? memory : compute,
-            is_memory_bound ? Bound::memory : Bound::compute, precision, several(),
-            [&] { run_steps(steps); });
+    measure(
+        fmt::format("decode, {} sequences, context {}", count, context), static_cast<double>(count * steps),
+        is_memory_bound ? memory : compute, is_memory_bound ? Bound::memory : Bound::compute, precision,
+        several(), [&] { run_steps(steps); }, context <= 32 ? fmt::format("decode {}", count) : "");
   }
 
   void prefill(const model::Decoder& decoder, Precision precision) {
@@ -232,9 +237,11 @@ class Bench {
     const std::vector<Token> tokens(kTokens, 7);
     const std::vector<model::DecodeRows> rows = {{tokens, 0, pages.data(), true}};
     model::DecodeMemory memory;
-    measure("prefill 512, bf16", kTokens, flops(precision) / forward_flops(config_, kTokens, false),
-            Bound::compute, precision, several(),
-            [&] { decoder.step(memory, cache, rows, [](size_t, std::span<float>) {}); });
+    measure(
+        "prefill 512, bf16", kTokens, flops(precision) / forward_flops(config_, kTokens, false),
+        Bound::compute, precision, several(),
+        [&] { decoder.step(memory, cache, rows, [](size_t, std::span<float>) {}); },
+        fmt::format("prefill {}", kTokens));
   }
 
   std::vector<Rollout> rollouts(size_t count, size_t length) const {
@@ -275,10 +282,12 @@ class Bench {
       return;
     }
     model::Parameters parameters(config_);
-#pragma omp parallel for schedule(static)
-    for (size_t i = 0; i < parameters.values().size(); ++i)
-      parameters.values()[i] =
-          0.02f * (static_cast<float>((i * 2654435761u) >> 8 & 0xffff) / 32768.0f - 1.0f);
+    const int64_t count = static_cast<int64_t>(parameters.values().size());
+    parallel_chunks(count, 1 << 14, 4 * count, [&](int64_t begin, int64_t end) {
+      for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+        parameters.values()[i] =
+            0.02f * (static_cast<float>((i * 2654435761u) >> 8 & 0xffff) / 32768.0f - 1.0f);
+    });
     const auto weights = parameters.weights();
     model::Gradients gradients(parameters);
     const auto batch = is_tiny() ? rollouts(128, 100) : rollouts(1, length - 1);
@@ -328,10 +337,17 @@ class Bench {
   }
 };
 
-void print(const Bench& bench, const std::string& shape, const std::vector<Row>& rows, bool as_json) {
+// What another program did of the same, if it was given.
+double peer_speed(const Row& row, const io::PeerSpeeds& peers) {
+  const auto found = peers.find(row.kind);
+  return found == peers.end() ? 0 : found->second;
+}
+
+void print(const Bench& bench, const std::string& shape, const std::vector<Row>& rows,
+           const io::PeerSpeeds& peers, bool as_json) {
   if (as_json) {
     Json list = Json::array();
-    for (const Row& row : rows)
+    for (const Row& row : rows) {
       list.push_back({{"work", row.work},
                       {"tokens_per_second", row.tokens_per_second},
                       {"limit", row.limit},
@@ -339,7 +355,11 @@ void print(const Bench& bench, const std::string& shape, const std::vector<Row>&
                       {"ratio", row.tokens_per_second / row.limit},
                       {"ratio_of_sustained", row.of_sustained},
                       {"peak_memory_bytes", row.peak_memory}});
+      if (const double peer = peer_speed(row, peers)) list.back()["peer_tokens_per_second"] = peer;
+    }
     std::printf("%s\n", Json{{"shape", shape},
+                             {"kernels", kernels::describe_kernels()},
+                             {"threads", num_threads()},
                              {"f32_flops", bench.limits().f32_flops},
                              {"bf16_flops", bench.limits().bf16_flops},
                              {"product_flops", bench.limits().product_flops},
@@ -349,19 +369,26 @@ void print(const Bench& bench, const std::string& shape, const std::vector<Row>&
                             .c_str());
     return;
   }
+  std::printf("%s   kernels: %s; %zu threads\n", shape.c_str(), kernels::describe_kernels().c_str(),
+              num_threads());
   std::printf(
-      "%s   f32 %.0f GFLOP/s, bf16 %.0f GFLOP/s, large f32 product %.0f GFLOP/s, memory %.1f GB/s: the best\n"
+      "f32 %.0f GFLOP/s, bf16 %.0f GFLOP/s, large f32 product %.0f GFLOP/s, memory %.1f GB/s: the best\n"
       "of this run. Sustained: share of what a large product (or reading memory) did on average right "
       "before\n"
       "and after the work, median.\n\n",
-      shape.c_str(), bench.limits().f32_flops / 1e9, bench.limits().bf16_flops / 1e9,
-      bench.limits().product_flops / 1e9, bench.limits().read_bytes / 1e9);
-  std::printf("%-36s %12s %12s  %-8s %7s %11s %12s\n", "work", "tok/s", "limit", "bound by", "ratio",
-              "sustained", "peak memory");
-  for (const Row& row : rows)
-    std::printf("%-36s %12.1f %12.1f  %-8s %6.1f%% %10.1f%% %12s\n", row.work.c_str(), row.tokens_per_second,
-                row.limit, row.bound.c_str(), 100 * row.tokens_per_second / row.limit, 100 * row.of_sustained,
-                format_bytes(static_cast<double>(row.peak_memory)).c_str());
+      bench.limits().f32_flops / 1e9, bench.limits().bf16_flops / 1e9, bench.limits().product_flops / 1e9,
+      bench.limits().read_bytes / 1e9);
+  std::printf("%-36s %12s %12s  %-8s %7s %11s %12s%s\n", "work", "tok/s", "limit", "bound by", "ratio",
+              "sustained", "peak memory",
+              peers.empty() ? "" : fmt::format("{:>12} {:>7}", "peer", "ours").c_str());
+  for (const Row& row : rows) {
+    const double peer = peer_speed(row, peers);
+    std::printf(
+        "%-36s %12.1f %12.1f  %-8s %6.1f%% %10.1f%% %12s%s\n", row.work.c_str(), row.tokens_per_second,
+        row.limit, row.bound.c_str(), 100 * row.tokens_per_second / row.limit, 100 * row.of_sustained,
+        format_bytes(static_cast<double>(row.peak_memory)).c_str(),
+        peer > 0 ? fmt::format("{:>12.1f} {:>6.2f}x", peer, row.tokens_per_second / peer).c_str() : "");
+  }
 }
 
 }  // namespace
@@ -372,6 +399,7 @@ void add_bench(CLI::App& app) {
     bool is_long = false;
     size_t tokens = 1024;
     std::vector<std::string> works;
+    std::string peers;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command =
@@ -390,14 +418,20 @@ void add_bench(CLI::App& app) {
                    "trainer, with --shape tiny)")
       ->check(CLI::IsMember({"decode", "score", "train", "iteration"}))
       ->delimiter(',');
-  command->footer("Example:\n  ropd bench --shape tiny\n  ropd bench --shape qwen3-0.6b --long --json");
+  command->add_option("--peers", options->peers,
+                      "speeds of another program, to stand beside ours: output of llama-bench -o json\n"
+                      "or of llama-batched-bench --output-format jsonl");
+  command->footer(
+      "Example:\n  ropd bench --shape tiny\n  ropd bench --shape qwen3-0.6b --long --json\n"
+      "  ropd bench --work decode --peers llama.json");
   command->callback([options, command] {
     if (options->shape != "tiny" && std::ranges::count(options->works, "iteration") > 0)
       throw CLI::ValidationError(
           "--work", "iteration has models of its own: it goes with --shape tiny, not " + options->shape);
+    const auto peers = options->peers.empty() ? io::PeerSpeeds() : io::read_peer_speeds(options->peers);
     Bench bench(options->shape, options->is_long, options->tokens, options->works);
     const auto rows = bench.run();
-    print(bench, options->shape, rows, wants_json(*command));
+    print(bench, options->shape, rows, peers, wants_json(*command));
   });
 }
 

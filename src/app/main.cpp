@@ -1,7 +1,6 @@
 // The program: global options, the subcommands, exit codes. 0 done, 1 failed (one line on stderr), 2 wrong
 // usage.
 #include <fcntl.h>
-#include <omp.h>
 #include <ropd_revision.h>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/threads.h"
 #include "base/version.h"
 
 namespace ropd::app {
@@ -78,7 +78,7 @@ void configure(CLI::App& app) {
     } else if (wants_json(app)) {
       set_progress_mode(ProgressMode::json);
     }
-    if (app.get_option("--threads")->count() > 0) omp_set_num_threads(app.get_option("--threads")->as<int>());
+    if (app.get_option("--threads")->count() > 0) set_num_threads(app.get_option("--threads")->as<size_t>());
   });
 }
 

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/parallel.h"
 #include "base/progress.h"
 #include "io/jsonl.h"
 #include "text/chat_template.h"
@@ -110,14 +111,13 @@ class LineTokenizer {
 };
 
 void run_batch(std::vector<Row>& batch, const LineTokenizer& lines, const io::JsonlReader& reader) {
-#pragma omp parallel for schedule(dynamic, 8)
-  for (size_t i = 0; i < batch.size(); ++i) {
+  parallel_tasks(batch.size(), [&](size_t i, size_t) {
     try {
       lines.run(batch[i], reader.where(batch[i].number));
     } catch (const Error& error) {
       batch[i].failure = error.what();
     }
-  }
+  });
   for (const Row& row : batch) {
     const std::string where = reader.where(row.number);
     if (row.failure.starts_with(where)) fail(row.failure);

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/parallel.h"
+
 namespace ropd {
 
 inline constexpr size_t kSumBlock = 65536;
@@ -32,11 +34,10 @@ template <class Term>
 double block_sum(size_t size, const Term& term) {
   const int64_t num_blocks = static_cast<int64_t>((size + kSumBlock - 1) / kSumBlock);
   std::vector<double> sums(static_cast<size_t>(num_blocks));
-#pragma omp parallel for schedule(static) if (num_blocks > 1)
-  for (int64_t block = 0; block < num_blocks; ++block) {
+  parallel_chunks(num_blocks, 1, 4 * static_cast<int64_t>(size), [&](int64_t block, int64_t) {
     const size_t begin = static_cast<size_t>(block) * kSumBlock;
     sums[static_cast<size_t>(block)] = sum_lanes(begin, std::min(begin + kSumBlock, size), term);
-  }
+  });
   double total = 0;
   for (const double sum : sums) total += sum;
   return total;

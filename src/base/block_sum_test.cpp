@@ -1,10 +1,11 @@
 #include "base/block_sum.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <cmath>
 #include <vector>
+
+#include "base/threads.h"
 
 namespace ropd {
 namespace {
@@ -26,14 +27,14 @@ TEST(BlockSum, IsTheSumUpToRounding) {
 }
 
 TEST(BlockSum, HasTheSameBitsForAnyNumberOfThreads) {
-  const int threads = omp_get_max_threads();
-  omp_set_num_threads(1);
+  const size_t threads = num_threads();
+  set_num_threads(1);
   const double alone = block_sum(700001, value_at);
   for (int count : {2, 3, 5}) {
-    omp_set_num_threads(count);
+    set_num_threads(count);
     EXPECT_EQ(block_sum(700001, value_at), alone);
   }
-  omp_set_num_threads(threads);
+  set_num_threads(threads);
 }
 
 }  // namespace

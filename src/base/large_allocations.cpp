@@ -4,6 +4,8 @@
 //
 // This replaces the program's operator new (the standard's own delete still frees it), so no container has to
 // know. Sanitizers bring their own and keep it.
+#include "base/large_allocations.h"
+
 #include <sys/mman.h>
 
 #include <cstddef>
@@ -19,13 +21,13 @@
 #endif
 #endif
 
-#ifndef ROPD_HAS_OWN_ALLOCATOR
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 
-void* allocate(size_t bytes) {
-  if (bytes < 2 * kHugePage) return std::malloc(bytes > 0 ? bytes : 1);
+bool is_large(size_t bytes) { return bytes >= 2 * kHugePage; }
+
+void* allocate_large(size_t bytes) {
   if (bytes > SIZE_MAX - kHugePage) return nullptr;
   void* block = std::aligned_alloc(kHugePage, (bytes + kHugePage - 1) / kHugePage * kHugePage);
   // Advice only: where huge pages are switched off nothing changes.
@@ -35,9 +37,19 @@ void* allocate(size_t bytes) {
 
 }  // namespace
 
+namespace ropd {
+
+void* allocate_aligned(size_t bytes) {
+  return is_large(bytes) ? allocate_large(bytes) : std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+}
+
+}  // namespace ropd
+
+#ifndef ROPD_HAS_OWN_ALLOCATOR
 void* operator new(size_t bytes) {
   for (;;) {
-    if (void* block = allocate(bytes)) return block;
+    if (void* block = is_large(bytes) ? allocate_large(bytes) : std::malloc(bytes > 0 ? bytes : 1))
+      return block;
     const std::new_handler handler = std::get_new_handler();
     if (!handler) throw std::bad_alloc();
     handler();

@@ -1,7 +1,10 @@
+#include "base/large_allocations.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <new>
 #include <string>
@@ -43,6 +46,15 @@ TEST(LargeAllocations, TooLargeIsABadAllocationAndNotAnOverflow) {
         std::bad_alloc);
 }
 #endif
+
+TEST(LargeAllocations, AlignedBlocksBeginACacheLine) {
+  for (const size_t bytes : {size_t{1}, size_t{100}, size_t{5} << 20}) {
+    void* const block = allocate_aligned(bytes);
+    ASSERT_NE(block, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % 64, 0u);
+    std::free(block);
+  }
+}
 
 TEST(LargeAllocations, EveryBlockIsItsOwn) {
   std::vector<std::vector<char>> blocks;

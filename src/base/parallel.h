@@ -1,8 +1,6 @@
-// Work shared out to the OpenMP threads in chunks. What a chunk computes does not depend on the thread, so
-// neither does any result.
+// Work shared out to the threads (base/threads.h) in chunks or tasks. What a chunk computes does not depend
+// on the thread, so neither does any result.
 #pragma once
-#include <omp.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -12,49 +10,63 @@
 #include <thread>
 #include <vector>
 
+#include "base/threads.h"
+
 namespace ropd {
 
-// Below this many elementary operations a parallel region costs more than it saves.
+// Below this many elementary operations (a quarter of a nanosecond each) sharing costs more than it saves.
 inline constexpr int64_t kWorthThreads = int64_t{1} << 15;
+inline constexpr int64_t kMuchWork = std::numeric_limits<int64_t>::max();
+
+// Threads that `count` pieces of so much work are worth; inside of parallel work it is one.
+inline size_t num_lanes(size_t count = SIZE_MAX, int64_t work = kMuchWork) {
+  return is_in_parallel() || work < kWorthThreads ? 1 : std::min(count, num_threads());
+}
+
+// Calls body(i, lane) for i in [0, count), begun in order and taken `at_once` at a time as threads get done:
+// cores are not equally fast on a shared machine. `lane` < lanes tells which thread's memory to use.
+template <class Body>
+void share_out(int64_t count, int64_t at_once, size_t lanes, int64_t work, const Body& body) {
+  if (lanes <= 1) {
+    for (int64_t i = 0; i < count; ++i) body(i, size_t{0});
+    return;
+  }
+  std::atomic<int64_t> next = 0;
+  run_on_threads(lanes, work, [&](size_t lane) {
+    for (int64_t i; (i = next.fetch_add(at_once, std::memory_order_relaxed)) < count;)
+      for (const int64_t end = std::min(count, i + at_once); i < end; ++i) body(i, lane);
+  });
+}
 
 // Calls body(begin, end) for the chunks of [0, count); `work` is about the number of elementary operations of
 // all of it.
 template <class Body>
 void parallel_chunks(int64_t count, int64_t chunk, int64_t work, const Body& body) {
+  constexpr int64_t kPiecesPerLane = 8;  // enough for an even end
   const int64_t num_chunks = (count + chunk - 1) / chunk;
-  const auto run = [&](int64_t i) { body(i * chunk, std::min(count, (i + 1) * chunk)); };
-  if (work < kWorthThreads || num_chunks == 1 || omp_in_parallel()) {  // a team of one costs time, too
-    for (int64_t i = 0; i < num_chunks; ++i) run(i);
-    return;
-  }
-#pragma omp parallel for schedule(static)
-  for (int64_t i = 0; i < num_chunks; ++i) run(i);
+  const size_t lanes = num_lanes(static_cast<size_t>(num_chunks), work);
+  share_out(num_chunks, std::max<int64_t>(1, num_chunks / (kPiecesPerLane * static_cast<int64_t>(lanes + 1))),
+            lanes, work, [&](int64_t i, size_t) { body(i * chunk, std::min(count, (i + 1) * chunk)); });
 }
 
 // Calls body(task, lane) for the tasks [0, count), each on one thread; kernels inside stay on that thread.
-// Tasks are begun in order and taken as threads get done: cores are not equally fast on a shared machine.
-// `lane` < num_lanes(count) tells which thread's memory to use. The first exception is thrown again at the
-// end.
-inline size_t num_lanes(size_t count = SIZE_MAX) {
-  return omp_in_parallel() ? 1 : std::min(count, static_cast<size_t>(omp_get_max_threads()));
-}
+// All tasks are run, whatever happens; then the failure of the first task that failed is thrown.
 template <class Body>
-void parallel_tasks(size_t count, const Body& body) {
-  const size_t lanes = num_lanes(count);
-  if (lanes <= 1) {
-    for (size_t task = 0; task < count; ++task) body(task, size_t{0});
-    return;
-  }
+void parallel_tasks(size_t count, const Body& body, int64_t work = kMuchWork) {
+  std::mutex mutex;  // of the next two
   std::exception_ptr failure;
-#pragma omp parallel for schedule(monotonic : dynamic, 1) num_threads(static_cast <int>(lanes))
-  for (size_t task = 0; task < count; ++task) {
+  size_t failed = count;
+  share_out(static_cast<int64_t>(count), 1, num_lanes(count, work), work, [&](int64_t i, size_t lane) {
+    const size_t task = static_cast<size_t>(i);
     try {
-      body(task, static_cast<size_t>(omp_get_thread_num()));
+      body(task, lane);
     } catch (...) {
-#pragma omp critical
-      if (!failure) failure = std::current_exception();
+      const std::lock_guard lock(mutex);
+      if (task > failed) return;
+      failed = task;
+      failure = std::current_exception();
     }
-  }
+  });
   if (failure) std::rethrow_exception(failure);
 }
 
@@ -105,15 +117,14 @@ void parallel_in_two_steps(size_t count, size_t slots, const Prepare& prepare, c
       }
     }
   };
-#pragma omp parallel num_threads(static_cast <int>(threads))
-  {
+  run_on_threads(threads, kMuchWork, [&](size_t) {
     try {
       work();
     } catch (...) {
       const std::lock_guard lock(mutex);
       if (!failure) failure = std::current_exception();
     }
-  }
+  });
   if (failure) std::rethrow_exception(failure);
 }
 

@@ -10,11 +10,11 @@ namespace {
 
 class ManyThreads : public testing::Test {
  protected:
-  void SetUp() override { omp_set_num_threads(5); }
-  void TearDown() override { omp_set_num_threads(before_); }
+  void SetUp() override { set_num_threads(5); }
+  void TearDown() override { set_num_threads(before_); }
 
  private:
-  const int before_ = omp_get_max_threads();
+  const size_t before_ = num_threads();
 };
 using ParallelTasks = ManyThreads;
 using InTurn = ManyThreads;
@@ -79,8 +79,8 @@ TEST_F(InTurn, ATaskThatFailsKeepsNobodyWaiting) {
 
 TEST(ParallelInTwoSteps, PreparesAndFinishesEveryTaskOnceFinishingInOrder) {
   for (const int threads : {1, 2, 5}) {
-    const int before = omp_get_max_threads();
-    omp_set_num_threads(threads);
+    const size_t before = num_threads();
+    set_num_threads(threads);
     constexpr size_t kTasks = 200;
     const size_t slots = static_cast<size_t>(threads) + 1;
     std::vector<std::atomic<int>> prepared(kTasks), finished(kTasks);
@@ -100,7 +100,7 @@ TEST(ParallelInTwoSteps, PreparesAndFinishesEveryTaskOnceFinishingInOrder) {
           --users[slot];
           ++next;
         });
-    omp_set_num_threads(before);
+    set_num_threads(before);
     for (size_t task = 0; task < kTasks; ++task) EXPECT_EQ(finished[task], 1) << task;
     EXPECT_TRUE(is_in_order);
     EXPECT_TRUE(is_alone);
@@ -108,8 +108,8 @@ TEST(ParallelInTwoSteps, PreparesAndFinishesEveryTaskOnceFinishingInOrder) {
 }
 
 TEST(ParallelInTwoSteps, AFailureInEitherStepEndsIt) {
-  const int before = omp_get_max_threads();
-  omp_set_num_threads(3);
+  const size_t before = num_threads();
+  set_num_threads(3);
   for (const bool in_finish : {false, true}) {
     const auto fails_at = [](bool fails, size_t task) {
       if (fails && task == 20) throw std::runtime_error("task 20");
@@ -119,7 +119,7 @@ TEST(ParallelInTwoSteps, AFailureInEitherStepEndsIt) {
                      [](size_t) { return true; }, [&](size_t task, size_t) { fails_at(in_finish, task); }),
                  std::runtime_error);
   }
-  omp_set_num_threads(before);
+  set_num_threads(before);
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 #include "eval/evaluate.h"
 
 #include <gmock/gmock.h>
-#include <omp.h>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/stop.h"
+#include "base/threads.h"
 #include "eval/responses.h"
 #include "rollout/fingerprint.h"
 #include "support/byte_tokenizer.h"
@@ -26,18 +26,18 @@ class Evaluate : public ::testing::Test {
   text::ChatTemplate template_ = text::ChatTemplate::parse(
       "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}", "template");
   Suite suite_{.name = "s", .fingerprint = "suite"};
-  int threads_before_ = omp_get_max_threads();
+  size_t threads_before_ = num_threads();
   model::Parameters parameters_ = test::random_parameters(config(), 3);
 
   void SetUp() override {
     set_log_level(LogLevel::warnings);
     set_progress_mode(ProgressMode::quiet);
-    omp_set_num_threads(1);  // the model is too small to share
+    set_num_threads(1);  // the model is too small to share
     const std::vector<Query> questions = {{"q1", {{"user", "1+1?"}}, "2"}, {"q2", {{"user", "2+2?"}}, "4"}};
     suite_.benchmarks.push_back({.name = "a", .samples = 3, .questions = questions});
     suite_.benchmarks.push_back({.name = "b", .samples = 2, .questions = questions});
   }
-  void TearDown() override { omp_set_num_threads(threads_before_); }
+  void TearDown() override { set_num_threads(threads_before_); }
   static ModelConfig config() {
     ModelConfig config = test::tiny_config(Architecture::qwen3);
     config.vocab_size = 256;

@@ -1,9 +1,9 @@
 #include "eval/scoring.h"
 
 #include <gmock/gmock.h>
-#include <omp.h>
 
 #include "base/error.h"
+#include "base/threads.h"
 #include "support/byte_tokenizer.h"
 #include "support/test_data.h"
 
@@ -132,12 +132,12 @@ TEST_F(ScoringFiles, MissingResponsesAreRefusedOrCounted) {
 }
 
 TEST_F(ScoringFiles, NumberOfThreadsDoesNotMatter) {
-  const int before = omp_get_max_threads();
-  omp_set_num_threads(1);
+  const size_t before = num_threads();
+  set_num_threads(1);
   const auto one = score(complete());
-  omp_set_num_threads(2);
+  set_num_threads(2);
   const auto two = score(complete());
-  omp_set_num_threads(before);
+  set_num_threads(before);
   for (size_t b = 0; b < 2; ++b)
     for (size_t q = 0; q < one.benchmarks[b].question_ids.size(); ++q)
       for (size_t s = 0; s < one.benchmarks[b].outcomes[1][q].size(); ++s) {

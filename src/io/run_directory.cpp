@@ -1,7 +1,6 @@
 #include "io/run_directory.h"
 
 #include <fcntl.h>
-#include <omp.h>
 #include <sys/file.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/progress.h"
+#include "base/threads.h"
 #include "base/version.h"
 
 namespace ropd::io {
@@ -133,7 +133,7 @@ std::string describe_environment(std::string_view command_line) {
       {"cpu", proc_value("/proc/cpuinfo", "model name")},
       {"cpu_flags", proc_value("/proc/cpuinfo", "flags")},
       {"cores", std::thread::hardware_concurrency()},
-      {"threads", omp_get_max_threads()},
+      {"threads", num_threads()},
       {"memory", proc_value("/proc/meminfo", "MemTotal")},
   };
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

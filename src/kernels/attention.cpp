@@ -339,8 +339,6 @@ void attend_task(const ForwardTask& task, float* scratch) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <omp.h>
-
 #include <cassert>
 #include <vector>
 
@@ -364,16 +362,16 @@ namespace {
 // Runs every task on some thread; tasks are listed with the longest last, so they are taken from the end.
 void run_tasks(const std::vector<ForwardTask>& tasks, int64_t max_rows, int64_t head_dim, int64_t work) {
   const int64_t count = static_cast<int64_t>(tasks.size());
-  const bool is_parallel = work >= kWorthThreads && count > 1 && !omp_in_parallel();
-  const int threads = is_parallel ? omp_get_max_threads() : 1;
+  const int64_t threads = static_cast<int64_t>(num_lanes(static_cast<size_t>(count), work));
   const int64_t scratch_size = round_up(ForwardScratch::largest(max_rows, head_dim), 16);
   Buffer scratch(static_cast<size_t>(scratch_size * threads));
   choose_instruction_set();
   const auto function = HWY_DYNAMIC_DISPATCH(attend_task);
   const int64_t grain = std::max<int64_t>(1, std::min<int64_t>(count / (8 * threads), 16));
-#pragma omp parallel for schedule(dynamic, grain) num_threads(threads) if (is_parallel)
-  for (int64_t i = 0; i < count; ++i)
-    function(tasks[static_cast<size_t>(count - 1 - i)], scratch.data() + omp_get_thread_num() * scratch_size);
+  share_out(count, grain, static_cast<size_t>(threads), work, [&](int64_t i, size_t lane) {
+    function(tasks[static_cast<size_t>(count - 1 - i)],
+             scratch.data() + static_cast<int64_t>(lane) * scratch_size);
+  });
 }
 
 }  // namespace
@@ -408,7 +406,7 @@ void attention(std::span<float> out, std::span<float> log_sum_exp, std::span<con
   for (int64_t s = 0; s < sequences; ++s) {
     const int64_t length = length_of(s), own = length - shared_of(s).length;
     max_tokens = std::max(max_tokens, std::min(own, tokens_at_once));
-    work += own * (length + 32) * heads * width;
+    work += own * (length + 32) * heads * width / kProductsEach;
     for (int64_t b = 0; b * kKeyBlock < length; ++b) blocks.push_back({s, b, num_pages++});
   }
   const int64_t page_stride = kKeyBlock * (width + distance), head_stride = num_pages * page_stride;
@@ -524,7 +522,7 @@ void paged_attention(std::span<float> out, std::span<const float> q, const KvPag
   int64_t row = 0, max_tokens = 0, work = 0;
   for (const PagedRows& rows : groups) {
     max_tokens = std::max(max_tokens, std::min(rows.num_rows, tokens_at_once));
-    work += rows.num_rows * (rows.first_position + rows.num_rows) * heads * width;
+    work += rows.num_rows * (rows.first_position + rows.num_rows) * heads * width / kProductsEach;
     for (int64_t first = 0; first < rows.num_rows; first += tokens_at_once)
       for (int64_t head = 0; head < kv_heads; ++head) {
         const int64_t at = ((row + first) * heads + head * group) * width;

@@ -8,6 +8,8 @@
 namespace ropd::kernels {
 
 inline constexpr int64_t kKeyBlock = 32;
+inline constexpr int64_t kProductsEach =
+    4;  // in an elementary operation (parallel_chunks), as attention does them
 
 constexpr int64_t round_up(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;

@@ -204,8 +204,6 @@ void grad_task(const GradTask& task, float* scratch) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <omp.h>
-
 #include <cassert>
 
 namespace ropd::kernels {
@@ -234,11 +232,10 @@ void attention_grad(std::span<float> grad_q, std::span<float> grad_k, std::span<
     const int64_t length = shared_of(s).length + own;
     longest = std::max(longest, length);
     most_own = std::max(most_own, own);
-    work += own * (length + 32) * heads * width;
+    work += own * (length + 32) * heads * width / kProductsEach;
   }
   const int64_t units = sequences * kv_heads;
-  const bool is_parallel = work >= kWorthThreads && units > 1 && !omp_in_parallel();
-  const int threads = is_parallel ? static_cast<int>(std::min<int64_t>(units, omp_get_max_threads())) : 1;
+  const int64_t threads = static_cast<int64_t>(num_lanes(static_cast<size_t>(units), work));
   const int64_t tokens_at_once = chunk_tokens(shape);
   const int64_t scratch_size =
       round_up(GradScratch(longest, std::min(tokens_at_once, most_own) * group, width).total, 16);
@@ -246,8 +243,7 @@ void attention_grad(std::span<float> grad_q, std::span<float> grad_k, std::span<
   choose_instruction_set();
   const auto function = HWY_DYNAMIC_DISPATCH(grad_task);
   const int64_t grain = std::max<int64_t>(1, std::min<int64_t>(units / (8 * threads), 16));
-#pragma omp parallel for schedule(dynamic, grain) num_threads(threads) if (is_parallel)
-  for (int64_t unit = 0; unit < units; ++unit) {
+  share_out(units, grain, static_cast<size_t>(threads), work, [&](int64_t unit, size_t lane) {
     const int64_t sequence = unit / kv_heads, head = unit % kv_heads;
     const int64_t row = sequence_begins[static_cast<size_t>(sequence)], at = row * heads + head * group;
     const int64_t q_at = at * width, kv_at = row * kv_heads * width;
@@ -271,8 +267,8 @@ void attention_grad(std::span<float> grad_q, std::span<float> grad_k, std::span<
     task.head_dim = width;
     task.tokens_at_once = tokens_at_once;
     task.scale = shape.scale;
-    function(task, scratch.data() + omp_get_thread_num() * scratch_size);
-  }
+    function(task, scratch.data() + static_cast<int64_t>(lane) * scratch_size);
+  });
 }
 
 }  // namespace ropd::kernels

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
-#include <omp.h>
 
+#include "base/threads.h"
 #include "kernels/attention.h"
 #include "kernels/attention_test_support.h"
 #include "support/gradient_check.h"
@@ -76,12 +76,12 @@ TEST(AttentionGrad, PackedEqualsOneByOne) {
 TEST(AttentionGrad, DoesNotDependOnTheNumberOfThreads) {
   const AttentionCase c({150, 20, 90}, 4, 2, 32, 13);
   const auto grad_out = random_values(c.q.size(), 8);
-  const int threads = omp_get_max_threads();
-  omp_set_num_threads(1);
+  const size_t threads = num_threads();
+  set_num_threads(1);
   const Gradients one = gradients_of(c, grad_out);
-  omp_set_num_threads(3);
+  set_num_threads(3);
   const Gradients three = gradients_of(c, grad_out);
-  omp_set_num_threads(threads);
+  set_num_threads(threads);
   EXPECT_EQ(one, three);
 }
 

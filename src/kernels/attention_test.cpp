@@ -1,11 +1,11 @@
 #include "kernels/attention.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <limits>
 #include <numeric>
 
+#include "base/threads.h"
 #include "kernels/attention_test_support.h"
 #include "kernels/elementary.h"
 #include "kernels/swiglu.h"
@@ -146,12 +146,12 @@ TEST(Attention, SurvivesLargeScores) {
 
 TEST(Attention, DoesNotDependOnTheNumberOfThreads) {
   const AttentionCase c({300, 20, 90}, 4, 2, 32, 13);
-  const int threads = omp_get_max_threads();
-  omp_set_num_threads(1);
+  const size_t threads = num_threads();
+  set_num_threads(1);
   const auto one = run(c);
-  omp_set_num_threads(3);
+  set_num_threads(3);
   const auto three = run(c);
-  omp_set_num_threads(threads);
+  set_num_threads(threads);
   EXPECT_EQ(one.out, three.out);
   EXPECT_EQ(one.log_sum_exp, three.log_sum_exp);
 }

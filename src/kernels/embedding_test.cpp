@@ -1,8 +1,8 @@
 #include "kernels/embedding.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
+#include "base/threads.h"
 #include "support/gradient_check.h"
 
 namespace ropd::kernels {
@@ -40,15 +40,15 @@ TEST(Embedding, GradientAddsTokensInOrderWhateverTheSplitOrThreads) {
   for (size_t t = 0; t < tokens; ++t)
     for (size_t i = 0; i < width; ++i)
       expected[static_cast<size_t>(ids[t]) * width + i] += grad_out[t * width + i];
-  const int before = omp_get_max_threads();
+  const size_t before = num_threads();
   for (const int threads : {1, 3}) {
-    omp_set_num_threads(threads);
+    set_num_threads(threads);
     std::vector<float> grad_table(vocabulary * width, 0.25f);
     embedding_grad(grad_table, std::span(grad_out).first(first * width), std::span(ids).first(first));
     embedding_grad(grad_table, std::span(grad_out).subspan(first * width), std::span(ids).subspan(first));
     EXPECT_EQ(grad_table, expected);
   }
-  omp_set_num_threads(before);
+  set_num_threads(before);
 }
 
 TEST(Embedding, NoTokensChangeNothing) {

@@ -1,12 +1,11 @@
 #include "kernels/limits.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <vector>
 
+#include "base/parallel.h"
 #include "kernels/matmul.h"
 #include "kernels/product.h"
 
@@ -83,17 +82,38 @@ Rate measure(double seconds, const Work& work) {
 
 }  // namespace
 
-Rate measure_multiply_adds(double seconds) {
-  return measure(seconds, [] {
-    double done = 0;
-#pragma omp parallel reduction(+ : done)
-    {
+namespace {
+
+// burst(&sink) on every thread; returns operations done.
+template <class Burst>
+Rate measure_bursts(double seconds, const Burst& burst) {
+  return measure(seconds, [&] {
+    std::atomic<double> done = 0;
+    parallel_tasks(num_threads(), [&](size_t, size_t) {
       float sink = 0;
-      done += HWY_DYNAMIC_DISPATCH(fma_burst)(1 << 18, &sink);
+      done += burst(&sink);
       if (sink == 42.0f) done += 1;  // never; keeps the result alive
-    }
-    return done;
+    });
+    return done.load();
   });
+}
+
+}  // namespace
+
+Rate measure_multiply_adds(double seconds) {
+  return measure_bursts(seconds, [](float* sink) { return HWY_DYNAMIC_DISPATCH(fma_burst)(1 << 18, sink); });
+}
+
+Rate measure_dot_products(double seconds) {
+  return measure_bursts(seconds, [](float* sink) { return native_bf16_burst(1 << 18, sink); });
+}
+
+std::string describe_kernels() {
+  choose_instruction_set();
+  const int64_t usable = hwy::SupportedTargets() & HWY_TARGETS;
+  const std::string name = hwy::TargetName(usable & -usable);  // the better ones have the lower bits
+  return (name.starts_with("AVX3") ? "AVX-512" : name) +
+         (has_native_bf16() ? "; bf16 products native (AVX-512 BF16)" : "; bf16 products on f32 units");
 }
 
 Rate measure_product(double seconds, Precision precision) {
@@ -111,14 +131,12 @@ Rate measure_product(double seconds, Precision precision) {
 Rate measure_reading(double seconds) {
   const std::vector<float> memory((size_t{512} << 20) / sizeof(float), 1.0f);
   return measure(seconds, [&] {
-    double sum = 0;
-#pragma omp parallel reduction(+ : sum)
-    {
-      const int64_t parts = omp_get_num_threads(), part = omp_get_thread_num(),
-                    count = static_cast<int64_t>(memory.size());
-      const int64_t begin = count * part / parts, end = count * (part + 1) / parts;
-      sum += HWY_DYNAMIC_DISPATCH(read_all)(memory.data() + begin, end - begin);
-    }
+    std::atomic<double> sum = 0;
+    const size_t parts = num_threads();
+    parallel_tasks(parts, [&](size_t part, size_t) {
+      const size_t begin = memory.size() * part / parts, end = memory.size() * (part + 1) / parts;
+      sum += HWY_DYNAMIC_DISPATCH(read_all)(memory.data() + begin, static_cast<int64_t>(end - begin));
+    });
     return static_cast<double>(memory.size() * sizeof(float)) + (sum == 42.0 ? 1 : 0);
   });
 }
@@ -129,8 +147,7 @@ MachineLimits measure_limits(double seconds) {
   limits.f32_flops = measure_multiply_adds(seconds / 2).best;
   limits.product_flops = measure_product(seconds, Precision::f32).best;
   limits.f32_flops = std::max(limits.f32_flops, measure_multiply_adds(seconds / 2).best);
-  // No portable way to write the native instruction here; its best product stands for the limit.
-  limits.bf16_flops = has_native_bf16() ? measure_product(seconds, Precision::bf16).best : limits.f32_flops;
+  limits.bf16_flops = has_native_bf16() ? measure_dot_products(seconds).best : limits.f32_flops;
   limits.read_bytes = measure_reading(seconds).best;
   return limits;
 }

@@ -1,5 +1,7 @@
 // What this machine can do, measured: what `ropd bench` compares with.
 #pragma once
+#include <string>
+
 #include "kernels/matmul.h"
 
 namespace ropd::kernels {
@@ -13,12 +15,16 @@ struct Rate {
 
 // Each takes about `seconds`, uses all threads and keeps no memory.
 Rate measure_multiply_adds(double seconds);                 // on registers alone; two operations each
+Rate measure_dot_products(double seconds);                  // native bf16 ones, likewise; only where they are
 Rate measure_product(double seconds, Precision precision);  // our large matrix product: the practical limit
 Rate measure_reading(double seconds);                       // streaming through memory larger than any cache
 
+// Which kernels run here: "AVX-512; bf16 products native (AVX-512 BF16)".
+std::string describe_kernels();
+
 struct MachineLimits {
-  double f32_flops = 0;
-  double bf16_flops = 0;  // the native instructions where there are some, f32 arithmetic elsewhere
+  double f32_flops = 0;   // on registers
+  double bf16_flops = 0;  // the same for native dot products where there are some; f32 arithmetic elsewhere
   double product_flops = 0;
   double read_bytes = 0;
 };

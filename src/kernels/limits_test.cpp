@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/product.h"
+
 namespace ropd::kernels {
 namespace {
 
@@ -12,6 +14,12 @@ TEST(MeasureLimits, GivesRatesOfARealMachine) {
   EXPECT_GT(limits.bf16_flops, 1e8);
   EXPECT_LT(limits.bf16_flops, 1e16);
   EXPECT_GT(limits.read_bytes, 1e7);
+}
+
+TEST(DescribeKernels, NamesInstructionSetAndKindOfBf16) {
+  const std::string text = describe_kernels();
+  EXPECT_NE(text.find("; bf16 products "), std::string::npos) << text;
+  EXPECT_EQ(text.find("native") != std::string::npos, has_native_bf16());
 }
 
 TEST(Rate, IsSustainedAtMostAtItsBest) {

@@ -1,11 +1,11 @@
 #include "kernels/matmul.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <cmath>
 #include <vector>
 
+#include "base/threads.h"
 #include "kernels/product.h"
 
 namespace ropd::kernels {
@@ -101,11 +101,11 @@ TEST(Matmul, SeveralWeightsTogetherGiveTheBitsOfEach) {
   const int64_t k = 900, sizes[] = {256, 70, 513};
   std::vector<std::vector<float>> weights;
   for (const int64_t n : sizes) weights.push_back(numbers(n * k, static_cast<uint32_t>(n)));
-  const int before = omp_get_max_threads();
+  const size_t before = num_threads();
   for (const int threads : {1, 2, 3})
     for (const auto precision : {Precision::f32, Precision::bf16})
       for (const int64_t m : {1, 3, 8, 40, 150}) {
-        omp_set_num_threads(threads);
+        set_num_threads(threads);
         const auto x = numbers(m * k, 41);
         std::vector<PackedWeight> packed;
         std::vector<std::vector<float>> alone, together;
@@ -120,7 +120,7 @@ TEST(Matmul, SeveralWeightsTogetherGiveTheBitsOfEach) {
         matmul(outputs, x);
         EXPECT_EQ(together, alone) << m << " rows, " << threads << " threads";
       }
-  omp_set_num_threads(before);
+  set_num_threads(before);
 }
 
 TEST(Matmul, StoredBf16WeightsEqualTheirFloatValues) {
@@ -144,8 +144,8 @@ TEST(Matmul, RowsDoNotDependOnTheirBatchOrThreads) {
     std::vector<float> together(m * n);
     matmul(together, x, view(w, n, k), precision);
     for (const int threads : {1, 2, 3}) {
-      const int before = omp_get_max_threads();
-      omp_set_num_threads(threads);
+      const size_t before = num_threads();
+      set_num_threads(threads);
       for (const int64_t batch : {1, 2, 3, 5, 17, 64}) {
         std::vector<float> parts(m * n);
         for (int64_t row = 0; row < m; row += batch) {
@@ -155,7 +155,7 @@ TEST(Matmul, RowsDoNotDependOnTheirBatchOrThreads) {
         }
         EXPECT_EQ(together, parts) << threads << " threads, " << batch << " rows at a time";
       }
-      omp_set_num_threads(before);
+      set_num_threads(before);
     }
   }
 }

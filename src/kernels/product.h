@@ -42,5 +42,7 @@ PanelLayout native_bf16_layout();
 void native_bf16_product(const Product& product);
 void native_bf16_products(const Product* products, int64_t count);
 void native_bf16_pack(std::byte* panels, const Product& product);
+// Dot products on registers alone, for measuring; returns operations, and something of their result.
+double native_bf16_burst(int64_t rounds, float* sink);
 
 }  // namespace ropd::kernels

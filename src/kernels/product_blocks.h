@@ -24,7 +24,7 @@ Element* block_scratch(int64_t elements) {
   const size_t bytes = (static_cast<size_t>(elements) * sizeof(Element) + 63) / 64 * 64;
   if (bytes > buffer.bytes) {
     std::free(buffer.data);
-    buffer.data = std::aligned_alloc(64, bytes);
+    buffer.data = allocate_aligned(bytes);
     if (!buffer.data) throw std::bad_alloc();
     buffer.bytes = bytes;
   }
@@ -288,8 +288,7 @@ template <class Kernel, class BElement>
 void pack_all(BElement* to, const Product& p) {
   const Panels<Kernel, BElement> b{to, 0, 0, num_panels<Kernel>(p)};
   const int64_t units = num_panel_units(b, p.k);
-#pragma omp parallel for schedule(static)
-  for (int64_t unit = 0; unit < units; ++unit) pack_panels_of(p, b, p.k, unit);
+  parallel_chunks(units, 1, p.n * p.k, [&](int64_t unit, int64_t) { pack_panels_of(p, b, p.k, unit); });
 }
 
 // How the C of a piece is divided into tasks that threads take as they get done: cores are not equally fast
@@ -328,25 +327,33 @@ Panels<Kernel, BElement> stored_panels(const Product& p) {
   return {reinterpret_cast<BElement*>(const_cast<std::byte*>(p.panels)), 0, 0, num_panels<Kernel>(p)};
 }
 
-// Calls pack(unit) for all units, then run(task) for all tasks.
+// Calls pack(unit) for all units, then run(task) for all tasks; `work` as in parallel_chunks().
 template <class Pack, class Run>
-void pack_and_run(int64_t units, const Pack& pack, int64_t tasks, const Run& run, int threads) {
-  if (threads == 1) {
+void pack_and_run(int64_t units, const Pack& pack, int64_t tasks, const Run& run, int threads, int64_t work) {
+  const bool packs_alone = units < threads || threads == 1;  // waiting for each other would take longer
+  if (packs_alone)
     for (int64_t unit = 0; unit < units; ++unit) pack(unit);
+  if (threads == 1) {
     for (int64_t task = 0; task < tasks; ++task) run(task);
     return;
   }
-  const bool packs_alone = units < threads;  // a barrier would take longer
-  if (packs_alone)
-    for (int64_t unit = 0; unit < units; ++unit) pack(unit);
-#pragma omp parallel num_threads(threads)
-  {
-    if (!packs_alone)
-#pragma omp for schedule(dynamic, 1)
-      for (int64_t unit = 0; unit < units; ++unit) pack(unit);
-#pragma omp for schedule(dynamic, 1)
-    for (int64_t task = 0; task < tasks; ++task) run(task);
-  }
+  std::atomic<int64_t> next_unit = packs_alone ? units : 0, next_task = 0;
+  Countdown unpacked(static_cast<uint32_t>(packs_alone ? 0 : units));
+  run_on_threads(static_cast<size_t>(threads), work, [&](size_t) {
+    for (int64_t unit; (unit = next_unit.fetch_add(1, std::memory_order_relaxed)) < units;) {
+      pack(unit);
+      unpacked.one_done();
+    }
+    unpacked.wait();
+    for (int64_t task; (task = next_task.fetch_add(1, std::memory_order_relaxed)) < tasks;) run(task);
+  });
+}
+
+// In elementary operations; a tile multiplies and adds eight times in each.
+inline int64_t work_of(int64_t m, int64_t n, int64_t k) {
+  constexpr double kProductsEach = 8, kMost = 1e18;
+  return static_cast<int64_t>(std::min(
+      static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / kProductsEach, kMost));
 }
 
 template <class Kernel, class BElement>
@@ -372,15 +379,12 @@ void product_piece(const Product& p, const Piece& piece, int threads) {
     product_part<Kernel, BElement>(p, a, b, task / grid.panel_tasks, panel,
                                    std::min(piece.panel_end, panel + grid.panels_per_task));
   };
-  pack_and_run(units, pack, grid.count(), run, threads);
+  pack_and_run(units, pack, grid.count(), run, threads,
+               work_of(piece.rows(), piece.panels() * Kernel::kPanel, piece.depth_end - piece.depth_begin));
 }
 
-// Below this many products waking the other threads costs more than it saves.
 inline int threads_for(const Product& p) {
-  constexpr double kWorthThreads = 1 << 18;
-  const bool is_small =
-      static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) < kWorthThreads;
-  return is_small || omp_in_parallel() ? 1 : omp_get_max_threads();
+  return static_cast<int>(num_lanes(SIZE_MAX, work_of(p.m, p.n, p.k)));
 }
 
 template <class Kernel, class BElement>
@@ -438,5 +442,5 @@ void products_threads(const Product* products, int64_t count) {
   };
   pack_and_run(
       a.packed ? rows.depth_blocks() : 0, [&](int64_t unit) { pack_block(first, a, unit); }, tasks, run,
-      threads);
+      threads, count * work_of(first.m, first.n, first.k));
 }

@@ -4,12 +4,13 @@
 // whole program shares), and it is called only where has_native_bf16() says so.
 #include "kernels/pair_packing.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+
+#include "base/large_allocations.h"
+#include "base/parallel.h"
 
 #if defined(__x86_64__)
 #include <hwy/base.h>
@@ -126,6 +127,22 @@ void native_bf16_products(const Product* products, int64_t count) {
   native::products_threads<native::NativeKernel, Bf16>(products, count);
 }
 
+double native_bf16_burst(int64_t rounds, float* sink) {
+  constexpr int kChains = 12;  // hide the latency
+  __m512 sum[kChains];
+  const __m512bh factor = (__m512bh)_mm512_set1_epi32(0x3f803f00);
+#pragma GCC unroll 12
+  for (int i = 0; i < kChains; ++i) sum[i] = _mm512_set1_ps(static_cast<float>(i));
+  for (int64_t r = 0; r < rounds; ++r)
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; ++i) sum[i] = _mm512_dpbf16_ps(sum[i], factor, factor);
+  __m512 total = sum[0];
+#pragma GCC unroll 12
+  for (int i = 1; i < kChains; ++i) total = _mm512_add_ps(total, sum[i]);
+  *sink = _mm512_cvtss_f32(total);
+  return static_cast<double>(rounds) * kChains * 16 * 4;
+}
+
 void native_bf16_pack(std::byte* to, const Product& product) {
   native::pack_all<native::NativeKernel>(reinterpret_cast<Bf16*>(to), product);
 }
@@ -156,6 +173,7 @@ PanelLayout native_bf16_layout() { fail("native bf16 products are not built for 
 void native_bf16_product(const Product&) { native_bf16_layout(); }
 void native_bf16_products(const Product*, int64_t) { native_bf16_layout(); }
 void native_bf16_pack(std::byte*, const Product&) { native_bf16_layout(); }
+double native_bf16_burst(int64_t, float*) { return static_cast<double>(native_bf16_layout().columns); }
 }  // namespace ropd::kernels
 
 #endif

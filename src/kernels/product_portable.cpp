@@ -3,13 +3,14 @@
 // 32-bit word, so that a shift and a mask make two vectors of them: as fast as reading f32.
 #include "kernels/product.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
+
+#include "base/large_allocations.h"
+#include "base/parallel.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/product_portable.cpp"

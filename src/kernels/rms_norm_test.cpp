@@ -1,10 +1,10 @@
 #include "kernels/rms_norm.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/threads.h"
 #include "support/gradient_check.h"
 
 namespace ropd::kernels {
@@ -110,16 +110,16 @@ TEST(RmsNorm, DoesNotDependOnTheNumberOfThreads) {
   const size_t rows = 300, width = 200;
   const auto x = random_values(rows * width, 9), weight = random_values(width, 10),
              grad_y = random_values(rows * width, 11);
-  const int threads = omp_get_max_threads();
+  const size_t threads = num_threads();
   std::vector<std::vector<float>> results;
   for (const int count : {1, 3}) {
-    omp_set_num_threads(count);
+    set_num_threads(count);
     const Norm norm = run(x, weight);
     std::vector<float> grad_x(x.size()), grad_weight(width);
     rms_norm_grad(grad_x, grad_weight, grad_y, x, norm.inv_rms, weight);
     for (const auto& values : {norm.y, norm.inv_rms, grad_x, grad_weight}) results.push_back(values);
   }
-  omp_set_num_threads(threads);
+  set_num_threads(threads);
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ(results[i], results[i + 4]);
 }
 

@@ -1,11 +1,11 @@
 #include "kernels/swiglu.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <cmath>
 #include <limits>
 
+#include "base/threads.h"
 #include "kernels/elementary.h"
 #include "support/gradient_check.h"
 #include "tensor/dtype.h"
@@ -81,8 +81,8 @@ TEST(BiasAdd, AddsToEveryRow) {
 
 TEST(BiasAdd, GradientSumsTokensInOrderFromWhatIsThere) {
   for (const int threads : {1, 3}) {
-    const int before = omp_get_max_threads();
-    omp_set_num_threads(threads);
+    const size_t before = num_threads();
+    set_num_threads(threads);
     const size_t rows = 700, width = 67;
     const auto grad_y = random_values(rows * width, 13);
     auto grad_bias = random_values(width, 14);
@@ -91,7 +91,7 @@ TEST(BiasAdd, GradientSumsTokensInOrderFromWhatIsThere) {
       for (size_t i = 0; i < width; ++i) expected[i] += grad_y[t * width + i];
     bias_add_grad(grad_bias, std::span(grad_y).first(300 * width));
     bias_add_grad(grad_bias, std::span(grad_y).subspan(300 * width));
-    omp_set_num_threads(before);
+    set_num_threads(before);
     EXPECT_EQ(grad_bias, expected);
   }
 }

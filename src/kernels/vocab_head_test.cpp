@@ -1,12 +1,12 @@
 #include "kernels/vocab_head.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "base/threads.h"
 #include "kernels/vocab_rows.h"
 #include "support/gradient_check.h"
 
@@ -79,7 +79,7 @@ TEST(ScoreVocabulary, EqualsRowByRowScoresOfTheWholeLogits) {
 TEST(ScoreVocabulary, PackedHeadBatchAndThreadsDoNotShow) {
   const Head head(4500, 24, 37, 2);
   const ScoreRequest request{1.0f, 4, true, {}, {}};
-  const int threads = omp_get_max_threads();
+  const size_t threads = num_threads();
   for (const Precision precision : {Precision::f32, Precision::bf16}) {
     const auto all = score_vocabulary(head.hidden, head.view(), precision, request);
     const auto packed = score_vocabulary(head.hidden, PackedWeight::pack(head.view(), precision), request);
@@ -87,9 +87,9 @@ TEST(ScoreVocabulary, PackedHeadBatchAndThreadsDoNotShow) {
     EXPECT_EQ(all.top_ids, packed.top_ids);
     EXPECT_EQ(all.top_logprobs, packed.top_logprobs);
     EXPECT_EQ(all.entropy, packed.entropy);
-    omp_set_num_threads(3);
+    set_num_threads(3);
     const auto three = score_vocabulary(head.hidden, head.view(), precision, request);
-    omp_set_num_threads(threads);
+    set_num_threads(threads);
     EXPECT_EQ(all.log_sum_exp, three.log_sum_exp);
     EXPECT_EQ(all.top_logprobs, three.top_logprobs);
     for (size_t r : {size_t{0}, size_t{36}}) {
@@ -165,8 +165,8 @@ TEST(VocabHeadGrad, ChunksMicrobatchesAndThreadsDoNotShow) {
     };
   };
   const auto run = [&](size_t scratch, int64_t split, int threads) {
-    const int before = omp_get_max_threads();
-    omp_set_num_threads(threads);
+    const size_t before = num_threads();
+    set_num_threads(threads);
     std::vector<float> grad_hidden(head.hidden.size(), 0.5f), grad_weight(head.weight.size(), 0.25f);
     for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, split}, {split, head.rows}}) {
       const size_t at = static_cast<size_t>(begin * 20), size = static_cast<size_t>((end - begin) * 20);
@@ -174,7 +174,7 @@ TEST(VocabHeadGrad, ChunksMicrobatchesAndThreadsDoNotShow) {
                       std::span(head.hidden).subspan(at, size), head.view(), Precision::f32, scratch,
                       objective_from(begin));
     }
-    omp_set_num_threads(before);
+    set_num_threads(before);
     grad_hidden.insert(grad_hidden.end(), grad_weight.begin(), grad_weight.end());
     return grad_hidden;
   };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/parallel.h"
 #include "kernels/embedding.h"
 #include "kernels/rms_norm.h"
 
@@ -73,9 +74,13 @@ void Decoder::step(DecodeMemory& memory, KvCache& cache, std::span<const DecodeR
     memory.logits.resize(count * vocabulary);
     weights_.head.apply(
         memory.logits, std::as_const(memory.hidden).span().subspan(begin * width, count * width), precision_);
-#pragma omp parallel for schedule(dynamic, 1)
-    for (size_t i = 0; i < count; ++i)
-      consume(wanted[begin + i], memory.logits.span().subspan(i * vocabulary, vocabulary));
+    constexpr int64_t kWorkPerLogit = 8;
+    parallel_tasks(
+        count,
+        [&](size_t i, size_t) {
+          consume(wanted[begin + i], memory.logits.span().subspan(i * vocabulary, vocabulary));
+        },
+        kWorkPerLogit * static_cast<int64_t>(count * vocabulary));
   }
 }
 

@@ -101,7 +101,7 @@ void forward(std::span<float> hidden, const Weights& weights, const PackedBatch&
              Workspace& workspace) {
   const ModelConfig& c = weights.config;
   check_batch(batch, c);
-  if (!stays_in_cache(c) || !omp_in_parallel()) {  // products that threads share should be large
+  if (!stays_in_cache(c) || !is_in_parallel()) {  // products that threads share should be large
     const Attend attend = packed_attention(batch, c);
     forward_together(hidden, weights, batch, precision, workspace, [&](size_t) { return attend; });
     return;

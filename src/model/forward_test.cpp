@@ -1,7 +1,6 @@
 #include "model/forward.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <cmath>
 #include <cstring>
@@ -9,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/threads.h"
 #include "kernels/vocab_head.h"
 #include "kernels/vocab_rows.h"
 #include "support/chosen_target.h"
@@ -83,12 +83,12 @@ TEST_P(EveryArchitecture, PackedSequencesEqualOneByOneBitForBit) {
 
 TEST_P(EveryArchitecture, ThreadsDoNotChangeABit) {
   const auto parameters = random_parameters(tiny_config(GetParam().first, GetParam().second), 3);
-  const int before = omp_get_max_threads();
-  omp_set_num_threads(1);
+  const size_t before = num_threads();
+  set_num_threads(1);
   const auto one = copy(hidden_of(parameters.weights(), pack(kSequences)));
-  omp_set_num_threads(3);
+  set_num_threads(3);
   const auto three = copy(hidden_of(parameters.weights(), pack(kSequences)));
-  omp_set_num_threads(before);
+  set_num_threads(before);
   EXPECT_EQ(one, three);
 }
 
@@ -213,10 +213,10 @@ std::vector<std::vector<Token>> many_sequences() {
 std::vector<float> gradient_with_threads(int threads, const Parameters& parameters,
                                          const std::vector<std::vector<Token>>& sequences, size_t budget,
                                          Precision precision = Precision::f32) {
-  const int before = omp_get_max_threads();
-  omp_set_num_threads(threads);
+  const size_t before = num_threads();
+  set_num_threads(threads);
   const auto gradient = gradient_of(parameters, {sequences}, budget, precision);
-  omp_set_num_threads(before);
+  set_num_threads(before);
   return gradient;
 }
 
@@ -315,14 +315,14 @@ TEST_P(EveryArchitecture, SharedPromptsGiveTheStatesOfPromptsOfTheirOwn) {
     EXPECT_EQ(own, predicting_states(parameters.weights(), responses, Prompts::shared, precision));
     // Threads that have sequences of their own take them in parts.
     std::vector<std::vector<float>> in_parts(4);
-    const int before = omp_get_max_threads();
-    omp_set_num_threads(2);
+    const size_t before = num_threads();
+    set_num_threads(2);
     parallel_tasks(4, [&](size_t task, size_t) {
-      ASSERT_TRUE(omp_in_parallel());
+      ASSERT_TRUE(is_in_parallel());
       in_parts[task] = predicting_states(parameters.weights(), responses,
                                          task % 2 == 0 ? Prompts::shared : Prompts::each_its_own, precision);
     });
-    omp_set_num_threads(before);
+    set_num_threads(before);
     for (const auto& states : in_parts) EXPECT_EQ(own, states);
   }
 }
@@ -350,8 +350,8 @@ std::vector<float> gradient_of_responses(const Parameters& parameters, const Res
   std::sort(targets.begin(), targets.end());
   std::vector<int64_t> rows;
   for (const auto& [row, target] : targets) rows.push_back(row);
-  const int before = omp_get_max_threads();
-  omp_set_num_threads(threads);
+  const size_t before = num_threads();
+  set_num_threads(threads);
   for (int repeat = 0; repeat < 2; ++repeat)  // nothing may be left of the first
     pass.accumulate(gradients, batch, rows,
                     [&](std::span<float> grad_states, std::span<float> grad_head,
@@ -363,7 +363,7 @@ std::vector<float> gradient_of_responses(const Parameters& parameters, const Res
                                                  kernels::cross_entropy_gradient(logits, target, 0.01f);
                                                });
                     });
-  omp_set_num_threads(before);
+  set_num_threads(before);
   return copy(gradients.values());
 }
 

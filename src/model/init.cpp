@@ -4,6 +4,7 @@
 #include <numbers>
 #include <string_view>
 
+#include "base/parallel.h"
 #include "base/rng.h"
 
 namespace ropd::model {
@@ -35,9 +36,12 @@ void initialize(Parameters& parameters, const InitSettings& settings) {
     double scale = settings.linear_gain / std::sqrt(static_cast<double>(slot.shape[1]));
     if (ends_with("o_proj.weight") || ends_with("down_proj.weight")) scale /= depth;
     if (ends_with("embed_tokens.weight")) scale = settings.embedding_scale;
-#pragma omp parallel for schedule(static)
-    for (size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<float>(scale * normal(settings.seed, s, static_cast<uint32_t>(i)));
+    const int64_t count = static_cast<int64_t>(values.size());
+    parallel_chunks(count, 1 << 12, 64 * count, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        values[static_cast<size_t>(i)] =
+            static_cast<float>(scale * normal(settings.seed, s, static_cast<uint32_t>(i)));
+    });
   }
 }
 

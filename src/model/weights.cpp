@@ -229,15 +229,19 @@ Weights pattern_weights(const ModelConfig& config, DType dtype, float scale) {
   owner->matrices.resize(count * dtype_bytes(dtype));
   owner->ones.resize(static_cast<size_t>(longest));
   owner->ones.fill(1.0f);
-#pragma omp parallel for schedule(static)
-  for (size_t i = 0; i < count; ++i) {
+  constexpr int64_t kChunk = 1 << 14;
+  const auto make = [&](size_t i) {
     const float value = scale * (static_cast<float>((i * 2654435761u) >> 8 & 0xffff) / 32768.0f - 1.0f);
     if (dtype == DType::f32)
       reinterpret_cast<float*>(owner->matrices.data())[i] = value;
     else
       reinterpret_cast<uint16_t*>(owner->matrices.data())[i] =
           dtype == DType::bf16 ? float_to_bf16(value) : float_to_f16(value);
-  }
+  };
+  parallel_chunks(static_cast<int64_t>(count), kChunk, 4 * static_cast<int64_t>(count),
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t i = begin; i < end; ++i) make(static_cast<size_t>(i));
+                  });
   Weights weights = assemble(
       config,
       [&](const std::string& name) {
@@ -282,13 +286,18 @@ void check_finite(const Weights& weights, const std::string& where) {
     // An exponent of all ones is NaN or infinity in every stored type.
     const bool is_wide = linear.stored.dtype == DType::f32;
     const uint32_t mask = is_wide ? 0x7f800000u : linear.stored.dtype == DType::bf16 ? 0x7f80u : 0x7c00u;
-    bool found = false;
-#pragma omp parallel for schedule(static) reduction(|| : found)
-    for (size_t i = 0; i < size; ++i) {
-      const uint32_t bits = is_wide ? static_cast<const uint32_t*>(linear.stored.data)[i]
-                                    : static_cast<const uint16_t*>(linear.stored.data)[i];
-      found = found || (bits & mask) == mask;
-    }
+    constexpr int64_t kChunk = 1 << 16;
+    std::atomic<bool> found = false;
+    parallel_chunks(static_cast<int64_t>(size), kChunk, static_cast<int64_t>(size),
+                    [&](int64_t begin, int64_t end) {
+                      bool is_here = false;
+                      for (int64_t i = begin; i < end; ++i) {
+                        const uint32_t bits = is_wide ? static_cast<const uint32_t*>(linear.stored.data)[i]
+                                                      : static_cast<const uint16_t*>(linear.stored.data)[i];
+                        is_here = is_here || (bits & mask) == mask;
+                      }
+                      if (is_here) found = true;
+                    });
     if (found) fail(where, ": ", name, " holds NaN or infinity (damaged or diverged checkpoint?)");
   };
   check("embed_tokens", views.embedding);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/parallel.h"
 
 namespace ropd::optim {
 namespace {
@@ -62,13 +63,12 @@ void AdamW::update(std::span<float> parameters, std::span<const float> gradient,
       .epsilon = static_cast<float>(settings_.epsilon),
   };
   const int64_t num_blocks = static_cast<int64_t>((m_.size() + kBlock - 1) / kBlock);
-#pragma omp parallel for schedule(static) if (num_blocks > 1)
-  for (int64_t block = 0; block < num_blocks; ++block) {
+  parallel_chunks(num_blocks, 1, 8 * static_cast<int64_t>(m_.size()), [&](int64_t block, int64_t) {
     const size_t begin = static_cast<size_t>(block) * kBlock;
     const size_t size = std::min(kBlock, m_.size() - begin);
     update_block(parameters.data() + begin, m_.data() + begin, v_.data() + begin, gradient.data() + begin,
                  size, factors);
-  }
+  });
 }
 
 }  // namespace ropd::optim

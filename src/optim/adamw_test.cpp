@@ -1,13 +1,13 @@
 #include "optim/adamw.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <cmath>
 #include <cstring>
 #include <vector>
 
 #include "base/error.h"
+#include "base/threads.h"
 
 namespace ropd::optim {
 namespace {
@@ -80,17 +80,17 @@ TEST(AdamW, ZeroGradientWithoutDecayChangesNothing) {
 }
 
 TEST(AdamW, HasTheSameBitsForAnyNumberOfThreads) {
-  const int threads = omp_get_max_threads();
+  const size_t threads = num_threads();
   const size_t size = 100003;
   std::vector<float> results[3];
   for (int run = 0; run < 3; ++run) {
-    omp_set_num_threads(run + 1);
+    set_num_threads(run + 1);
     std::vector<float> parameters(size, 0.5f), m(size), v(size);
     AdamW optimizer({.learning_rate = 1e-3}, m, v);
     for (int step = 0; step < 3; ++step) optimizer.update(parameters, gradient_at(size, step));
     results[run] = parameters;
   }
-  omp_set_num_threads(threads);
+  set_num_threads(threads);
   EXPECT_EQ(std::memcmp(results[0].data(), results[1].data(), size * 4), 0);
   EXPECT_EQ(std::memcmp(results[0].data(), results[2].data(), size * 4), 0);
 }

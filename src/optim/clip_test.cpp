@@ -2,11 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <cmath>
 #include <limits>
 #include <vector>
+
+#include "base/threads.h"
 
 namespace ropd::optim {
 namespace {
@@ -34,12 +35,12 @@ TEST(GlobalNorm, IsNotFiniteWhenOneValueIsNot) {
 TEST(GlobalNorm, HasTheSameBitsForAnyNumberOfThreads) {
   std::vector<float> gradient(300007);
   for (size_t i = 0; i < gradient.size(); ++i) gradient[i] = std::sin(static_cast<float>(i) * 0.37f);
-  const int threads = omp_get_max_threads();
-  omp_set_num_threads(1);
+  const size_t threads = num_threads();
+  set_num_threads(1);
   const double alone = global_norm(gradient);
-  omp_set_num_threads(3);
+  set_num_threads(3);
   EXPECT_EQ(global_norm(gradient), alone);
-  omp_set_num_threads(threads);
+  set_num_threads(threads);
 }
 
 TEST(ClipCoefficient, LeavesAGradientWithinTheLimitAlone) {

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <omp.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/stop.h"
+#include "base/threads.h"
 #include "rollout/fingerprint.h"
 #include "support/naive_model.h"
 #include "support/test_data.h"
@@ -121,7 +121,7 @@ TEST_F(BankTest, AKilledBankEndsWithTheSameBytes) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      omp_set_num_threads(1);  // the threads of the parent do not exist here
+      set_num_threads(1);  // the threads of the parent do not exist here
       uint64_t num_tokens = 0;
       make(path, {.on_token = [&](size_t, Token) {
              if (++num_tokens == fatal_token) raise(SIGKILL);

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <map>
@@ -10,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/stop.h"
+#include "base/threads.h"
 #include "kernels/vocab_head.h"
 #include "kernels/vocab_rows.h"
 #include "model/forward.h"
@@ -25,8 +25,8 @@ constexpr Token kEos = 5, kOtherEos = 11;
 
 class SetThreads {
  public:
-  explicit SetThreads(int count) : before_(omp_get_max_threads()) { omp_set_num_threads(count); }
-  ~SetThreads() { omp_set_num_threads(before_); }
+  explicit SetThreads(int count) : before_(num_threads()) { set_num_threads(count); }
+  ~SetThreads() { set_num_threads(before_); }
 
  private:
   int before_;
@@ -290,7 +290,7 @@ TEST_F(EngineTest, StopsBetweenStepsWhenAsked) {
   clear_stop_request();
   EXPECT_TRUE(summary.was_stopped);
   EXPECT_GE(summary.num_steps, 3u);
-  EXPECT_LT(summary.num_steps, 3u + static_cast<uint64_t>(omp_get_max_threads()))
+  EXPECT_LT(summary.num_steps, 3u + static_cast<uint64_t>(num_threads()))
       << "only steps that had begun are finished";
   EXPECT_LT(summary.num_done, requests_.size());
 }
@@ -308,7 +308,7 @@ TEST_F(EngineTest, ThreadsWithSequencesOfTheirOwnGiveTheSameResponses) {
   const Result expected = run_on(1, &alone);
   EXPECT_GT(alone.num_preemptions, 0u) << "or little is shown";
   EXPECT_EQ(decode_lanes(parameters_.config(), requests_.size()),
-            std::min<size_t>(6, static_cast<size_t>(omp_get_max_threads())));
+            std::min<size_t>(6, static_cast<size_t>(num_threads())));
   for (const int threads : {2, 3, 6})
     expect_same(expected, run_on(threads), std::to_string(threads) + " threads");
 }

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/parallel.h"
 #include "base/rng.h"
 #include "stats/distributions.h"
 #include "stats/metrics.h"
@@ -40,11 +41,11 @@ void draw_benchmark(std::vector<Draws>& draws, std::span<const Contrast> contras
                     const BootstrapConfig& config) {
   const BenchmarkValues& shape = contrasts[0][0].runs[0][benchmark];
   const uint64_t key = text_key(shape.name), runs_key = text_key("runs of a group");
-#pragma omp parallel
-  {
+  constexpr int64_t kDrawsAtOnce = 64, kWorkEach = 64;
+  const int64_t work = kWorkEach * config.draws * static_cast<int64_t>(shape.values.size());
+  parallel_chunks(config.draws, kDrawsAtOnce, work, [&](int64_t first, int64_t last) {
     std::vector<uint32_t> questions(shape.values.size()), runs;
-#pragma omp for schedule(static)
-    for (uint32_t draw = 0; draw < config.draws; ++draw) {
+    for (auto draw = static_cast<uint32_t>(first); draw < last; ++draw) {
       resample(questions, config.seed, key, draw, 0);
       for (size_t c = 0; c < contrasts.size(); ++c) {
         double kept = 0, both = 0;
@@ -66,7 +67,7 @@ void draw_benchmark(std::vector<Draws>& draws, std::span<const Contrast> contras
         draws[c].both[draw] = both;
       }
     }
-  }
+  });
 }
 
 // Squared standard error and degrees of freedom of a contrast over some of the benchmarks, from variance

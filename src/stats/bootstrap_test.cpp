@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/parallel.h"
 #include "base/rng.h"
 #include "stats/distributions.h"
 
@@ -187,13 +188,12 @@ const int kExperiments = kIsThorough ? 2000 : 500;
 const double kLeast = kIsThorough ? 93 : 92, kMost = kIsThorough ? 97.5 : 98.5;
 
 double coverage_of(const Experiment& setting, int num_experiments) {
-  int covered = 0;
-#pragma omp parallel for reduction(+ : covered)  // whole experiments side by side: the threads inside would mostly wait
-  for (int i = 0; i < num_experiments; ++i) {
-    const auto effect =
-        one(simulate(setting, uint64_t(i), 0.05), {.draws = kDraws, .seed = uint64_t(i) + 1}).mean;
+  std::atomic<int> covered = 0;
+  // Whole experiments side by side: the threads inside would mostly wait.
+  parallel_tasks(static_cast<size_t>(num_experiments), [&](size_t i, size_t) {
+    const auto effect = one(simulate(setting, i, 0.05), {.draws = kDraws, .seed = i + 1}).mean;
     covered += effect.interval.low <= 0.05 && 0.05 <= effect.interval.high;
-  }
+  });
   if (kIsThorough)
     std::printf("%zu runs, run deviation %g, %s: covered %.1f %%\n", setting.runs, setting.run_deviation,
                 setting.is_binary ? "binary" : "normal", 100.0 * covered / num_experiments);

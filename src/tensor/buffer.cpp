@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/large_allocations.h"
+
 namespace ropd {
 
 void Buffer::Free::operator()(float* data) const { std::free(data); }
@@ -12,7 +14,7 @@ void Buffer::resize(size_t size) {
   if (size > capacity_) {
     data_.reset();  // first, so that old and new never exist together
     capacity_ = (size + 15) / 16 * 16;
-    data_.reset(static_cast<float*>(std::aligned_alloc(64, capacity_ * sizeof(float))));
+    data_.reset(static_cast<float*>(allocate_aligned(capacity_ * sizeof(float))));
     if (!data_) {
       capacity_ = size_ = 0;
       throw std::bad_alloc();

@@ -2,6 +2,8 @@
 
 #include "base/error.h"
 
+#include "base/parallel.h"
+
 namespace ropd::text {
 
 PromptRenderer PromptRenderer::load(const Path& model_directory, PromptSettings settings) {
@@ -17,17 +19,13 @@ std::string PromptRenderer::render_text(const Query& query) const {
 
 std::vector<std::vector<Token>> PromptRenderer::render_all(const std::vector<Query>& queries) const {
   std::vector<std::vector<Token>> prompts(queries.size());
-  std::vector<std::string> failures(queries.size());
-#pragma omp parallel for schedule(dynamic, 64)
-  for (size_t i = 0; i < queries.size(); ++i) {
+  parallel_tasks(queries.size(), [&](size_t i, size_t) {
     try {
       prompts[i] = render(queries[i]);
     } catch (const Error& error) {
-      failures[i] = error.what();
+      fail("query '", queries[i].id, "': ", error.what());
     }
-  }
-  for (size_t i = 0; i < failures.size(); ++i)
-    if (!failures[i].empty()) fail("query '", queries[i].id, "': ", failures[i]);
+  });
   return prompts;
 }
 

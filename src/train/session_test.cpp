@@ -3,12 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ropd_source_directory.h>
-#include <omp.h>
 
 #include <cstdlib>
 #include <fstream>
 
 #include "base/stop.h"
+#include "base/threads.h"
 #include "io/progress_file.h"
 #include "support/kill_at_system_call.h"
 #include "support/whole_run.h"
@@ -122,7 +122,7 @@ TEST_F(Session, SurvivesSigkillAtRandomMoments) {
     const int call = 1 + static_cast<int>(random_bits(1, Purpose::test, {attempt, 0, 0})[0] % 2500);
     const bool was_killed = test::run_until_system_call(
         [&] {
-          omp_set_num_threads(1);  // a forked child has no pool of threads
+          set_num_threads(1);  // a forked child has no pool of threads
           start_or_resume_run(config, "test");
         },
         call);
@@ -318,9 +318,9 @@ TEST_F(Session, RefusesToResumeWhatIsNoRun) {
 
 TEST_F(Session, TwoThreadsTrainTheSameWeightsAsOne) {
   const std::string one = uninterrupted(world.config("one", {"train.iterations=3"}));
-  omp_set_num_threads(2);
+  set_num_threads(2);
   const std::string two = uninterrupted(world.config("two", {"train.iterations=3"}));
-  omp_set_num_threads(1);
+  set_num_threads(1);
   EXPECT_EQ(two, one);
 }
 

@@ -1,11 +1,11 @@
 // A world for tests of whole runs: tiny student and teacher directories with a tokenizer of single
 // characters, queries, banks, and the configuration of a run that takes milliseconds an iteration.
 #pragma once
-#include <omp.h>
 
 #include <string>
 #include <vector>
 
+#include "base/threads.h"
 #include "io/rollout_file.h"
 #include "io/save_model.h"
 #include "support/naive_model.h"
@@ -107,7 +107,7 @@ class TinyWorld {
   explicit TinyWorld(const ModelConfig& shape = tiny_config(Architecture::qwen3), uint64_t student_seed = 1,
                      uint64_t teacher_seed = 2) {
     // So small that a second thread only waits; no result depends on it (session_test compares).
-    omp_set_num_threads(1);
+    set_num_threads(1);
     write_tiny_directory(path("student"), random_parameters(shape, student_seed));
     write_tiny_directory(path("teacher"), random_parameters(shape, teacher_seed));
     write_queries(6);

@@ -17,8 +17,8 @@ struct Outcome {
 
 inline Outcome run_shell(const std::string& command) {
   const TemporaryDirectory directory;
-  // From a file: no quoting. Waiting threads sleep, because tests run side by side.
-  write_file_atomically(directory / "script", "export OMP_WAIT_POLICY=passive\n" + command + "\n");
+  // From a file: no quoting.
+  write_file_atomically(directory / "script", command + "\n");
   const int status = std::system(("bash " + (directory / "script").string() + " >" +
                                   (directory / "out").string() + " 2>" + (directory / "err").string())
                                      .c_str());
