@@ -1,4 +1,4 @@
-// ropd report: run directories -> one HTML page with figures, and the figures' data beside it.
+// ropd report: runs, evaluations and diagnoses -> one HTML page that needs no other file.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -12,11 +12,12 @@ namespace ropd::app {
 namespace {
 
 constexpr const char* kExamples =
-    R"(A run is DIR or NAME=DIR; NAME is shown instead of the folder's name, and runs of one name
-(seeds, data orders) are averaged. A folder with only an evaluation (the teacher, the initial
-student) is a reference row.
+    R"(A folder is DIR or NAME=DIR: a run, an evaluation, a diagnosis, or a folder of those (a laboratory).
+NAME is shown instead of the folder's name, and runs of one name (seeds, data orders) are averaged.
+A folder with only an evaluation (the teacher, the initial student) is a reference row.
 Examples:
   ropd report runs/qwen3-0.6b-ropd
+  ropd report runs/lab --out report.html
   ropd report theta0=lab/initial current=lab/current R-OPD=lab/ropd --out report.html)";
 
 struct ReportOptions {
@@ -31,10 +32,10 @@ void add_report(CLI::App& app) {
   auto options = std::make_shared<ReportOptions>();
   CLI::App* command =
       app.add_subcommand("report", "tables and figures of runs in one self-contained HTML file");
-  command->add_option("runs", options->runs, "run directories, each DIR or NAME=DIR")
+  command->add_option("runs", options->runs, "folders, each DIR or NAME=DIR")
       ->required()
       ->expected(1, 256);
-  command->add_option("--out", options->out, "the page; figures/ beside it holds data and scripts")
+  command->add_option("--out", options->out, "the page; NAME_files/ beside it holds figures and tables as files")
       ->capture_default_str();
   command->add_option("--title", options->title, "heading of the page")->capture_default_str();
   command->footer(kExamples);

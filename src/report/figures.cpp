@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "report/html.h"
 
 namespace ropd::report {
 namespace {
 
-constexpr size_t kMaxTriggerCharts = 4;
-constexpr size_t kMaxCurvePoints = 400;
+constexpr size_t kMaxBenchmarkCharts = 12;
+
+const stats::Measure kAccuracy{};
 
 std::vector<std::pair<double, std::string>> budget_ticks(const std::vector<int64_t>& budgets) {
   std::vector<std::pair<double, std::string>> ticks;
@@ -17,298 +19,222 @@ std::vector<std::pair<double, std::string>> budget_ticks(const std::vector<int64
   return ticks;
 }
 
-Figure accuracy_by_budget(const Comparison& comparison) {
-  LineChart chart{
-      .id = "accuracy-by-budget",
-      .title = "Accuracy by budget",
-      .description = "Mean accuracy in per cent when every response is cut to its first n tokens.",
-      .x = {.label = "tokens kept of each response", .ticks = budget_ticks(comparison.budgets)},
-      .y = {.label = "accuracy, %"}};
-  for (const Method& method : comparison.methods) {
-    if (!method.has_evaluation) continue;
-    Series series{.name = method.label, .style = method.style};
-    const bool has_spread = method.accuracy.back().count > 1;
-    for (size_t i = 0; i < comparison.budgets.size(); ++i) {
-      const Spread& accuracy = method.accuracy[i];
-      series.x.push_back(static_cast<double>(comparison.budgets[i]));
-      series.y.push_back(100 * accuracy.mean);
-      if (!has_spread) continue;
-      series.low.push_back(100 * (accuracy.mean - accuracy.deviation));
-      series.high.push_back(100 * (accuracy.mean + accuracy.deviation));
+// Of one measure over budgets, a line per method; bars of one SD where there are several runs.
+std::vector<Series> budget_series(const Comparison& comparison, const ResultSet& set,
+                                  const stats::Measure& measure, std::optional<size_t> benchmark) {
+  std::vector<Series> all;
+  for (size_t m = 0; m < set.methods.size(); ++m) {
+    if (!set.methods[m].is_present()) continue;
+    Series series{.name = comparison.methods[m].label, .style = comparison.methods[m].style};
+    for (const int64_t budget : set.budgets) {
+      const Spread value = set.methods[m].at(measure, budget, benchmark);
+      series.x.push_back(static_cast<double>(budget));
+      series.y.push_back(measure.scale() * value.mean);
+      const double deviation = value.count > 1 ? value.deviation : NAN;
+      series.low.push_back(measure.scale() * (value.mean - deviation));
+      series.high.push_back(measure.scale() * (value.mean + deviation));
     }
-    chart.series.push_back(std::move(series));
+    if (std::none_of(series.low.begin(), series.low.end(), [](double v) { return std::isfinite(v); }))
+      series.low = series.high = {};
+    all.push_back(std::move(series));
   }
+  return all;
+}
+
+Figure budget_figure(const Comparison& comparison, const ResultSet& set, const stats::Measure& measure,
+                     const std::string& id, const std::string& title, const std::string& caption,
+                     std::optional<size_t> benchmark = {}) {
+  LineChart chart{
+      .id = id,
+      .title = title,
+      .description = "Mean " + measure.heading() + ", when every response is cut to its first n tokens.",
+      .x = {.label = "tokens kept of each response", .ticks = budget_ticks(set.budgets)},
+      .y = {.label = measure.heading()},
+      .series = budget_series(comparison, set, measure, benchmark)};
   const bool has_bars =
       std::any_of(chart.series.begin(), chart.series.end(), [](const Series& s) { return !s.low.empty(); });
-  return {chart, std::string("The same responses, cut to a budget and graded again. Lines that cross mean "
-                             "that the better method "
-                             "depends on the budget.") +
-                     (has_bars ? " Bars: ± 1 SD over runs." : "")};
+  return {chart, caption + (has_bars ? " Bars: ± 1 sample SD over runs." : "")};
 }
 
-Figure accuracy_against_length(const Comparison& comparison) {
-  const std::string budget = budget_name(comparison.budgets.back());
+Figure accuracy_against_length(const Comparison& comparison, const ResultSet& set, const std::string& id) {
+  LineChart chart{.id = id,
+                  .title = "Accuracy against response length",
+                  .description = "Mean accuracy in per cent over mean retained tokens, one point a budget.",
+                  .x = {.label = "mean retained tokens"},
+                  .y = {.label = "accuracy, %"}};
+  for (size_t m = 0; m < set.methods.size(); ++m) {
+    if (!set.methods[m].is_present()) continue;
+    Series series{.name = comparison.methods[m].label, .style = comparison.methods[m].style};
+    for (const int64_t budget : set.budgets) {
+      series.x.push_back(set.methods[m].at({stats::Measure::Kind::length}, budget).mean);
+      series.y.push_back(100 * set.methods[m].at(kAccuracy, budget).mean);
+    }
+    series.label_index = series.x.size() - 1;
+    chart.series.push_back(std::move(series));
+  }
+  return {chart,
+          "One point a budget, from the shortest to the longest. Up and to the left is better: more right "
+          "answers for "
+          "fewer tokens."};
+}
+
+// Accuracy of the responses of each length, all benchmarks together.
+Figure accuracy_by_length(const Comparison& comparison, const ResultSet& set, const std::string& id) {
   LineChart chart{
-      .id = "accuracy-against-length",
-      .title = "Accuracy against response length",
-      .description = "Mean accuracy in per cent at " + budget + " tokens over mean response length.",
-      .x = {.label = "mean response length, tokens"},
-      .y = {.label = "accuracy at " + budget + " tokens, %"}};
-  for (const Method& method : comparison.methods)
-    if (method.has_evaluation)
-      chart.series.push_back({.name = method.label,
-                              .x = {method.length.mean},
-                              .y = {100 * method.accuracy.back().mean},
-                              .style = method.style,
-                              .has_line = false});
-  return {chart, "Up and to the left is better: more right answers for fewer tokens."};
+      .id = id,
+      .title = "Accuracy by response length",
+      .description = "Share of right responses among those of each length, at the longest budget.",
+      .x = {.label = "length of the response, tokens (lower end of its bin)"},
+      .y = {.label = "right among them, %", .low = 0.0}};
+  for (size_t m = 0; m < set.methods.size(); ++m) {
+    std::map<uint32_t, std::pair<double, double>> bins;  // begin -> right, responses
+    for (const stats::EvaluationSummary* run : set.methods[m].runs)
+      for (const auto& benchmark : run->benchmarks)
+        for (const stats::LengthBin& bin : benchmark.by_length.back()) {
+          bins[bin.begin_tokens].first += bin.accuracy * static_cast<double>(bin.num_responses);
+          bins[bin.begin_tokens].second += static_cast<double>(bin.num_responses);
+        }
+    Series series{.name = comparison.methods[m].label, .style = comparison.methods[m].style};
+    for (const auto& [begin, count] : bins) {
+      series.x.push_back(begin);
+      series.y.push_back(100 * count.first / count.second);
+    }
+    if (series.x.size() > 1) chart.series.push_back(std::move(series));
+  }
+  return {
+      chart,
+      "Long responses are the hard questions or those that lost their way; bins double from 512 tokens on."};
 }
 
-Figure categories(const Comparison& comparison) {
+Figure pass_at_k(const Comparison& comparison, const ResultSet& set, const std::string& id) {
+  LineChart chart{
+      .id = id,
+      .title = "pass@k",
+      .description = "Share of questions with at least one right response among k, longest budget.",
+      .x = {.label = "k", .is_logarithmic = true},
+      .y = {.label = "pass@k, %"}};
+  for (size_t m = 0; m < set.methods.size(); ++m) {
+    std::map<uint32_t, std::vector<double>> values;
+    size_t num_curves = 0;
+    for (const stats::EvaluationSummary* run : set.methods[m].runs)
+      for (const auto& benchmark : run->benchmarks) {
+        ++num_curves;
+        for (const stats::PassAtK& point : benchmark.pass_at_k.back()) values[point.k].push_back(point.value);
+      }
+    Series series{.name = comparison.methods[m].label, .style = comparison.methods[m].style};
+    for (const auto& [k, of_k] : values) {
+      if (of_k.size() != num_curves) continue;  // not every benchmark has this many responses
+      series.x.push_back(k);
+      series.y.push_back(100 * spread(of_k).mean);
+    }
+    for (const double k : series.x)
+      if (std::none_of(chart.x.ticks.begin(), chart.x.ticks.end(),
+                       [&](const auto& tick) { return tick.first == k; }))
+        chart.x.ticks.emplace_back(k, format_brief(k));
+    if (series.x.size() > 1) chart.series.push_back(std::move(series));
+  }
+  std::sort(chart.x.ticks.begin(), chart.x.ticks.end());
+  return {chart, "Unbiased for a draw of k out of the responses to a question, mean over benchmarks."};
+}
+
+constexpr stats::Measure::Kind kCategories[] = {
+    stats::Measure::Kind::extracted, stats::Measure::Kind::extracted_at_cap,
+    stats::Measure::Kind::unextracted, stats::Measure::Kind::unextracted_at_cap};
+
+Figure categories(const Comparison& comparison, const ResultSet& set, const std::string& id,
+                  const std::string& title, std::optional<size_t> benchmark) {
   BarChart chart{
-      .id = "response-categories",
-      .title = "Response categories",
+      .id = id,
+      .title = title,
       .description = "Per cent of responses with and without an extracted answer, ended or at the cap.",
-      .axis_label = "% of responses at " + budget_name(comparison.budgets.back()) + " tokens",
-      .parts = {kCategoryNames.begin(), kCategoryNames.end()},
+      .axis_label = "% of responses at " + budget_name(set.budgets.back()) + " tokens",
+      .parts = {"answer, ended", "answer, at cap", "no answer, ended", "no answer, at cap"},
       .scale = 100,
       .full = 1.0};
-  for (const Method& method : comparison.methods)
-    if (method.has_evaluation)
-      chart.rows.push_back(
-          {method.label, {method.categories.begin(), method.categories.end()}, method.style});
+  for (size_t m = 0; m < set.methods.size(); ++m) {
+    if (!set.methods[m].is_present()) continue;
+    BarRow row{comparison.methods[m].label, {}, comparison.methods[m].style};
+    for (const auto kind : kCategories)
+      row.values.push_back(set.methods[m].at({kind}, set.budgets.back(), benchmark).mean);
+    if (std::isfinite(row.values[0])) chart.rows.push_back(std::move(row));
+  }
   return {chart,
-          "An answer counts as extracted when a complete \\boxed{} is found. “At cap”: the response reached "
-          "the limit."};
+          benchmark
+              ? "As above, of this benchmark alone."
+              : "An answer counts as extracted when a complete \\boxed{} is found. “At cap”: the response "
+                "reached the limit. Equal mean over benchmarks."};
 }
 
-std::vector<Series> curves(const Comparison& comparison, double (*value)(const IterationRecord&)) {
-  std::vector<Series> all;
-  for (const Method& method : comparison.methods) {
-    if (method.is_reference) continue;
-    const Curve curve = mean_curve(method, value);
-    if (std::none_of(curve.value.begin(), curve.value.end(), [](double v) { return std::isfinite(v); }))
-      continue;
-    all.push_back({.name = method.label,
-                   .x = curve.iteration,
-                   .y = curve.value,
-                   .style = method.style,
-                   .has_markers = curve.iteration.size() <= 40});
-  }
-  return all;
-}
-
-LineChart iteration_chart(const std::string& id, const std::string& title, const std::string& y_label,
-                          std::vector<Series> series) {
-  return {.id = id,
-          .title = title,
-          .description = title + " by iteration.",
-          .x = {.label = "iteration", .is_integer = true, .low = 1.0},
-          .y = {.label = y_label},
-          .series = std::move(series)};
-}
-
-double length_of(const IterationRecord& r) { return r.response_length_mean; }
-double truncation_of(const IterationRecord& r) { return 100 * r.truncated; }
-double kl_of(const IterationRecord& r) { return r.distillation.kl_candidates; }
-
-FigureGroup training_figures(const Comparison& comparison) {
-  FigureGroup group{
-      .heading = "Training",
-      .introduction =
-          "One point is one iteration: a batch of responses, scored once, used for a few updates."};
-  auto length = iteration_chart("response-length", "Response length", "mean tokens per response",
-                                curves(comparison, length_of));
-  length.y.low = 0.0;
-  if (!length.series.empty())
-    group.figures.push_back({length,
-                             "Length of the responses trained on. Where a method turns to replay, the batch "
-                             "holds the initial student’s "
-                             "stored responses and the curve returns to their length."});
-  auto truncation = iteration_chart("truncation", "Truncated responses", "responses cut at the limit, %",
-                                    curves(comparison, truncation_of));
-  truncation.y.low = 0.0;
-  if (!truncation.series.empty())
-    group.figures.push_back({truncation,
-                             "Share of the batch that reached the limit without an end token. A steep rise "
-                             "means that the student "
-                             "is unlearning to stop."});
-  auto kl = iteration_chart("training-kl", "Disagreement with the teacher", "reverse KL, nats per token",
-                            curves(comparison, kl_of));
-  kl.y.low = 0.0;
-  if (!kl.series.empty())
-    group.figures.push_back({kl,
-                             "Reverse KL over the student’s candidates on the states trained on. Values on "
-                             "different sources are not "
-                             "comparable: replayed states are the initial student’s."});
-  return group;
-}
-
-struct TriggerTrace {
-  std::vector<double> iteration, distance, noise, ratio;
-};
-
-TriggerTrace trace_of(const RunData& run) {
-  TriggerTrace trace;
-  for (const IterationRecord& record : run.iterations) {
-    if (!record.trigger.distance || !record.trigger.noise) continue;
-    trace.iteration.push_back(static_cast<double>(record.iteration));
-    trace.distance.push_back(*record.trigger.distance);
-    trace.noise.push_back(*record.trigger.noise);
-    trace.ratio.push_back(record.trigger.ratio.value_or(NAN));
-  }
-  return trace;
-}
-
-bool begins_with(const std::vector<double>& longer, const std::vector<double>& shorter) {
-  return shorter.size() <= longer.size() && std::equal(shorter.begin(), shorter.end(), longer.begin());
-}
-
-std::string run_name(const Method& method, size_t index) {
-  return method.runs.size() == 1 ? method.label : method.label + " " + std::to_string(index + 1);
-}
-
-// Runs that branch off one another share the beginning of their traces: only the longest of such a family is
-// drawn, with the tau of each.
-struct TracedRun {
-  std::string name;
-  int style = 0;
-  TriggerTrace trace;
-  std::vector<std::pair<std::string, double>> taus;
-};
-
-std::vector<TracedRun> traced_runs(const Comparison& comparison) {
-  std::vector<TracedRun> all;
-  for (const Method& method : comparison.methods)
-    for (size_t i = 0; i < method.runs.size(); ++i) {
-      TracedRun traced{run_name(method, i), method.style, trace_of(*method.runs[i]), {}};
-      if (traced.trace.iteration.empty()) continue;
-      if (const auto tau = method.runs[i]->tau())
-        traced.taus.emplace_back(traced.name, static_cast<double>(*tau));
-      const auto family = std::find_if(all.begin(), all.end(), [&](const TracedRun& other) {
-        return begins_with(other.trace.ratio, traced.trace.ratio) ||
-               begins_with(traced.trace.ratio, other.trace.ratio);
-      });
-      if (family == all.end()) {
-        all.push_back(std::move(traced));
-        continue;
-      }
-      family->taus.insert(family->taus.end(), traced.taus.begin(), traced.taus.end());
-      if (traced.trace.ratio.size() > family->trace.ratio.size()) {
-        traced.taus = family->taus;
-        *family = std::move(traced);
-      }
+Figure accuracy_over_training(const Comparison& comparison, const ResultSet& set, const std::string& id) {
+  LineChart chart{
+      .id = id,
+      .title = "Accuracy over training",
+      .description = "Mean accuracy in per cent after each evaluated optimization step, longest budget.",
+      .x = {.label = "optimization step", .is_integer = true, .low = 0.0},
+      .y = {.label = "accuracy, %"}};
+  for (size_t m = 0; m < set.methods.size(); ++m) {
+    std::map<uint64_t, std::vector<double>> by_step;
+    for (const EvaluationData* evaluation : set.methods[m].history)
+      by_step[*evaluation->step].push_back(
+          stats::suite_mean(evaluation->summary.values(kAccuracy, evaluation->summary.budgets.back())));
+    Series series{.name = comparison.methods[m].label, .style = comparison.methods[m].style};
+    for (const auto& [step, values] : by_step) {
+      const Spread value = spread(values);
+      series.x.push_back(static_cast<double>(step));
+      series.y.push_back(100 * value.mean);
     }
-  return all;
+    if (series.x.size() > 1) chart.series.push_back(std::move(series));
+    if (comparison.methods[m].is_reference && set.methods[m].is_present() && chart.lines.size() < 4)
+      chart.lines.push_back({.at = 100 * set.methods[m].at(kAccuracy, set.budgets.back()).mean,
+                             .label = shorten(comparison.methods[m].label, 18),
+                             .is_vertical = false,
+                             .style = -1});
+  }
+  return {chart, "Evaluations made while training (eval.every), mean over runs."};
 }
 
-std::vector<ReferenceLine> tau_lines(const TracedRun& run) {
-  std::vector<ReferenceLine> lines;
-  for (const auto& [name, tau] : run.taus) {
-    const std::string label = "τ = " + format_brief(tau) + (name == run.name ? "" : " (" + name + ")");
-    lines.push_back({.at = tau, .label = label, .is_vertical = true, .style = -1});
-  }
-  return lines;
-}
-
-FigureGroup trigger_figures(const Comparison& comparison) {
-  FigureGroup group{.heading = "The trigger",
-                    .introduction =
-                        "D is the squared change of the mean gradient between two iterations, V the change "
-                        "that minibatch noise "
-                        "alone would give: without any movement E[D] = V. Two comparisons in a row with D ≤ "
-                        "V set τ; replay begins after it."};
-  const auto runs = traced_runs(comparison);
-  if (runs.empty()) return group;
-  auto ratio = iteration_chart("trigger-ratio", "D / V", "D / V", {});
-  ratio.lines.push_back({.at = 1, .label = "E[D] = V", .is_vertical = false, .style = -1});
-  ratio.y.low = 0.0;
-  for (const TracedRun& run : runs) {
-    const int style = runs.size() == 1 ? run.style : static_cast<int>(ratio.series.size());
-    if (ratio.series.size() < 8)
-      ratio.series.push_back(
-          {.name = run.name, .x = run.trace.iteration, .y = run.trace.ratio, .style = style});
-    if (runs.size() > 1) continue;
-    for (const ReferenceLine& line : tau_lines(run)) ratio.lines.push_back(line);
-  }
-  group.figures.push_back({ratio,
-                           "The dotted line is what noise alone gives on average; at or below it a "
-                           "comparison qualifies. A curve that wanders around "
-                           "1 from the start carries "
-                           "little information: the trigger is then close to a coin toss."});
-  for (size_t i = 0; i < runs.size() && i < kMaxTriggerCharts; ++i) {
-    const TracedRun& run = runs[i];
-    auto chart = iteration_chart("trigger-" + std::to_string(i + 1), "D and V: " + run.name,
-                                 "squared gradient norm", {});
-    const auto [least, most] = std::minmax_element(run.trace.distance.begin(), run.trace.distance.end());
-    chart.y.is_logarithmic = *least > 0 && *most > 30 * *least;
-    if (!chart.y.is_logarithmic) chart.y.low = 0.0;
-    chart.series.push_back({.name = "D", .x = run.trace.iteration, .y = run.trace.distance, .style = 0});
-    chart.series.push_back({.name = "V", .x = run.trace.iteration, .y = run.trace.noise, .style = 1});
-    chart.lines = tau_lines(run);
-    group.figures.push_back(
-        {chart, run.taus.empty() ? "The trigger did not fire in this run."
-                                 : "The vertical line marks τ, the iteration after which replay begins."});
-  }
-  return group;
-}
-
-FigureGroup prefix_figures(const Comparison& comparison) {
-  FigureGroup group{.heading = "Fixed prefixes of the initial student",
-                    .introduction =
-                        "The same stored prefixes, seen by every endpoint: how far it still is from the "
-                        "teacher there, and how "
-                        "likely it would be to write them itself."};
-  BarChart kl{.id = "prefix-kl",
-              .title = "KL on initial prefixes",
-              .description = "Mean reverse KL to the teacher on fixed prefixes of the initial student.",
-              .axis_label = "reverse KL to the teacher, nats per position",
-              .parts = {"KL"},
-              .decimals = 3};
-  LineChart likelihood{
-      .id = "prefix-likelihood",
-      .title = "Likelihood of initial prefixes",
-      .description =
-          "Cumulative share of prefixes by the change of their log-likelihood since the initial student.",
-      .x = {.label = "change of log-likelihood, nats"},
-      .y = {.label = "share of prefixes at or below, %", .low = 0.0, .high = 100.0},
-      .series = {},
-      .lines = {{.at = 0, .label = "unchanged", .is_vertical = true, .style = -1}}};
-  for (const Method& method : comparison.methods) {
-    std::vector<double> values;
-    const PrefixResult* shown = nullptr;
-    for (const RunData* run : method.runs) {
-      if (!run->prefixes) continue;
-      if (run->prefixes->kl) values.push_back(*run->prefixes->kl);
-      if (!shown && !run->prefixes->cumulative.empty()) shown = &*run->prefixes;
-    }
-    if (!values.empty()) kl.rows.push_back({method.label, {spread(values).mean}, method.style});
-    if (!shown) continue;
-    Series series{.name = method.label, .style = method.style, .has_markers = false};
-    const size_t stride = shown->cumulative.size() / kMaxCurvePoints + 1;
-    for (size_t i = 0; i < shown->cumulative.size(); ++i) {
-      if (i % stride != 0 && i + 1 != shown->cumulative.size()) continue;
-      series.x.push_back(shown->cumulative[i].first);
-      series.y.push_back(100 * shown->cumulative[i].second);
-    }
-    // The curves meet at both ends: each is named at a height of its own on the way.
-    const double height = 25 + 50.0 * static_cast<double>(likelihood.series.size() % 4) / 3;
-    series.label_index = std::lower_bound(series.y.begin(), series.y.end(), height) - series.y.begin();
-    likelihood.series.push_back(std::move(series));
-  }
-  if (!kl.rows.empty())
-    group.figures.push_back({kl,
-                             "Shorter is closer to the teacher. What current-policy training leaves here is "
-                             "what replay can still use."});
-  if (!likelihood.series.empty())
-    group.figures.push_back(
-        {likelihood,
-         "The further a curve lies to the left, the less the student would still write these prefixes: they "
-         "leave its own distribution while disagreement with the teacher remains."});
-  return group;
+bool has_data(const Figure& figure) {
+  return std::visit(
+      [](const auto& chart) {
+        if constexpr (requires { chart.rows; })
+          return !chart.rows.empty();
+        else
+          return !chart.series.empty();
+      },
+      figure.chart);
 }
 
 }  // namespace
+
+FigureGroup result_figures(const Comparison& comparison, size_t set_index) {
+  const ResultSet& set = comparison.results[set_index];
+  const std::string end = set_index == 0 ? "" : "-" + std::to_string(set_index + 1);
+  FigureGroup group{.heading = "Accuracy" + (comparison.results.size() > 1 ? ": " + set.name : "")};
+  std::vector<Figure> figures = {
+      budget_figure(comparison, set, kAccuracy, "accuracy-by-budget" + end, "Accuracy by budget",
+                    "The same responses, cut to a budget and graded again. Lines that cross mean that the "
+                    "better method "
+                    "depends on the budget."),
+      accuracy_against_length(comparison, set, "accuracy-against-length" + end),
+      accuracy_over_training(comparison, set, "accuracy-over-training" + end),
+      budget_figure(comparison, set, {stats::Measure::Kind::length}, "length-by-budget" + end,
+                    "Length by budget", "Mean tokens that are kept of a response."),
+      accuracy_by_length(comparison, set, "accuracy-by-length" + end),
+      pass_at_k(comparison, set, "pass-at-k" + end),
+      categories(comparison, set, "response-categories" + end, "Response categories", {})};
+  if (set.benchmarks.size() > 1)
+    for (size_t b = 0; b < std::min(set.benchmarks.size(), kMaxBenchmarkCharts); ++b) {
+      const std::string number = std::to_string(b + 1);
+      figures.push_back(budget_figure(comparison, set, kAccuracy, "benchmark-" + number + end,
+                                      "Accuracy by budget: " + set.benchmarks[b], "This benchmark alone.",
+                                      b));
+      figures.push_back(categories(comparison, set, "categories-" + number + end,
+                                   "Response categories: " + set.benchmarks[b], b));
+    }
+  for (Figure& figure : figures)
+    if (has_data(figure)) group.figures.push_back(std::move(figure));
+  return group;
+}
 
 LineChart difference_chart(std::span<const stats::EffectCurve> curves) {
   const stats::EffectCurve& first = curves.front();
@@ -337,14 +263,12 @@ LineChart difference_chart(std::span<const stats::EffectCurve> curves) {
 
 std::vector<FigureGroup> make_figures(const Comparison& comparison) {
   std::vector<FigureGroup> groups;
-  if (!comparison.budgets.empty())
-    groups.push_back({.heading = "Accuracy",
-                      .introduction = "",
-                      .figures = {accuracy_by_budget(comparison), accuracy_against_length(comparison),
-                                  categories(comparison)}});
-  for (FigureGroup group :
-       {training_figures(comparison), trigger_figures(comparison), prefix_figures(comparison)})
-    if (!group.figures.empty()) groups.push_back(std::move(group));
+  for (size_t i = 0; i < comparison.results.size(); ++i) groups.push_back(result_figures(comparison, i));
+  groups.push_back(training_figures(comparison));
+  groups.push_back(trigger_figures(comparison));
+  groups.push_back(prefix_figures(comparison));
+  for (FigureGroup& group : diagnosis_figures(comparison)) groups.push_back(std::move(group));
+  std::erase_if(groups, [](const FigureGroup& group) { return group.figures.empty(); });
   return groups;
 }
 

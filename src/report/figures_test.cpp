@@ -41,40 +41,47 @@ TEST_F(Laboratory, HasEveryFigureOnceWithACaption) {
       EXPECT_TRUE(ids.insert(std::visit([](const auto& chart) { return chart.id; }, figure.chart)).second);
     }
   for (const char* id :
-       {"accuracy-by-budget", "accuracy-against-length", "response-categories", "response-length",
-        "truncation", "training-kl", "trigger-ratio", "trigger-1", "prefix-kl", "prefix-likelihood"})
+       {"accuracy-by-budget", "accuracy-against-length", "length-by-budget", "accuracy-by-length",
+        "pass-at-k", "response-categories", "benchmark-4", "categories-1", "training-loss", "gradient-norm",
+        "response-length", "truncation", "training-kl", "student-mass", "teacher-mass", "trigger-ratio",
+        "trigger-1", "prefix-kl", "prefix-likelihood"})
     EXPECT_TRUE(ids.count(id)) << id;
 }
 
-TEST_F(Laboratory, RunsThatShareTheirBeginningShareATriggerChart) {
-  add_all();  // current, fixed and R-OPD have the same first iterations
+TEST_F(Laboratory, AccuracyOverTrainingComesFromEvaluationsOnTheWay) {
+  add(test::fake_laboratory()[2]);
+  auto fake = test::fake_laboratory()[2];
+  for (const int step : {20, 40}) {
+    fake.accuracy[4] = step;
+    test::write_fake_evaluation(directory_ / "0" / "eval" / ("step-000" + std::to_string(step)), fake);
+  }
+  runs_[0] = read_run("current=" + (directory_ / "0").string());
   const auto comparison = compare_methods(runs_);
   const auto groups = make_figures(comparison);
-  const LineChart* ratio = line_chart(groups, "trigger-ratio");
-  ASSERT_TRUE(ratio);
-  EXPECT_EQ(ratio->series.size(), 1u);
-  EXPECT_EQ(ratio->series[0].x.size(), 14u);  // the longest of the family
-  ASSERT_EQ(ratio->lines.size(), 2u);
-  EXPECT_EQ(ratio->lines[0].at, 1.0);  // E[D] = V
-  EXPECT_EQ(ratio->lines[1].at, 7.0);
-  EXPECT_EQ(ratio->lines[1].label, "τ = 7 (R-OPD)");
-  EXPECT_FALSE(line_chart(groups, "trigger-2"));
+  const LineChart* chart = line_chart(groups, "accuracy-over-training");
+  ASSERT_TRUE(chart);
+  EXPECT_THAT(chart->series[0].x, ::testing::ElementsAre(20, 40));
+  EXPECT_THAT(chart->series[0].y,
+              ::testing::ElementsAre(::testing::DoubleNear(20, 1e-9), ::testing::DoubleNear(40, 1e-9)));
 }
 
-TEST_F(Laboratory, SeedsHaveTriggerChartsOfTheirOwn) {
-  test::FakeRun fake = test::fake_laboratory()[5];
-  add(fake);
-  fake.seed = 2;
-  add(fake);
-  const auto comparison = compare_methods(runs_);
-  const auto groups = make_figures(comparison);
-  ASSERT_TRUE(line_chart(groups, "trigger-2"));
-  EXPECT_EQ(line_chart(groups, "trigger-2")->title, "D and V: R-OPD 2");
+TEST_F(Laboratory, DifferencesAreDrawnWithTheirIntervals) {
+  stats::EffectCurve curve{.title = "a - b", .budgets = {64, 128}};
+  for (const double value : {-0.01, 0.02}) {
+    stats::SuiteEffect effect;
+    effect.mean.interval = {value, value - 0.01, value + 0.01};
+    curve.effects.push_back(effect);
+  }
+  const LineChart chart = difference_chart(std::span(&curve, 1));
+  EXPECT_EQ(chart.id, "difference-accuracy");
+  EXPECT_NEAR(chart.series[0].y[1], 2, 1e-12);
+  EXPECT_NEAR(chart.series[0].low[0], -2, 1e-12);
+  EXPECT_EQ(chart.lines[0].at, 0);
 }
 
 TEST_F(Laboratory, ARunWithoutEvaluationHasTrainingFiguresOnly) {
   add(test::fake_laboratory()[2]);
-  runs_[0].evaluation.reset();
+  runs_[0].evaluations.clear();
   runs_[0].prefixes.reset();
   const auto comparison = compare_methods(runs_);
   const auto groups = make_figures(comparison);

@@ -1,14 +1,14 @@
 // Runs with the same label (seeds, data orders) gathered into methods, with mean and sample standard
-// deviation over the runs. A method without training steps (the teacher, the initial student) is a reference:
-// shown, but never counted as best.
+// deviation over the runs, and their evaluations into sets that saw the same questions. A method without training
+// steps (the teacher, the initial student) is a reference: shown, but never counted as best.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "report/run_data.h"
+#include "stats/comparison.h"
 #include "stats/metrics.h"
 
 namespace ropd::report {
@@ -23,17 +23,30 @@ struct Method {
   int style = 0;  // colour, dash and marker, the same in every figure
   bool is_reference = false;
   std::vector<const RunData*> runs = {};
-  // from the evaluations
-  std::vector<Spread> accuracy = {};  // [budgets], 0..1
-  std::vector<Spread> lengths = {};   // [budgets] mean retained tokens
-  Spread length = {}, at_cap = {};    // at the longest budget
-  std::array<double, 4> categories{};
-  bool has_evaluation = false;
+};
+
+// A method's evaluations on one set of questions.
+struct MethodResult {
+  std::vector<const stats::EvaluationSummary*> runs = {};  // the newest of each run that has one
+  std::vector<std::string> orders = {};                    // [runs] RunData::order
+  std::vector<const EvaluationData*> history = {};         // those made while training, of all runs
+
+  bool is_present() const { return !runs.empty(); }
+  // Over the runs that were scored at this budget. `benchmark` none: the equal mean over benchmarks.
+  Spread at(const stats::Measure& measure, int64_t budget, std::optional<size_t> benchmark = {}) const;
+};
+
+// Evaluations of the same questions.
+struct ResultSet {
+  std::string name;                     // of the suite
+  std::vector<int64_t> budgets;         // ascending, all that any evaluation has
+  std::vector<std::string> benchmarks;  // names
+  std::vector<MethodResult> methods;    // [Comparison::methods]
 };
 
 struct Comparison {
-  std::vector<int64_t> budgets;  // ascending; those of the first evaluation
-  std::vector<Method> methods;   // in the order given
+  std::vector<Method> methods;     // in the order given
+  std::vector<ResultSet> results;  // in the order first seen
 };
 
 // Keeps pointers into `runs`.

@@ -31,20 +31,22 @@ class Page : public ::testing::Test {
     std::vector<RunData> runs;
     for (const std::string& argument : arguments_) runs.push_back(read_run(argument));
     const Comparison comparison = compare_methods(runs);
-    return render_page({.title = "A <title> & more",
-                        .command = "ropd report " + arguments_[0],
-                        .comparison = &comparison,
-                        .figures = make_figures(comparison),
-                        .samples = compare_samples(comparison, 4)});
+    PageContent content = make_content(comparison, "A <title> & more");
+    content.command = "ropd report " + arguments_[0];
+    content.files = "report_files";
+    return render_page(content);
   }
 };
 
 TEST_F(Page, TellsTheWholeStory) {
   for (const auto& fake : test::fake_laboratory()) add(fake);
   const std::string html = render();
-  for (const char* id : {"results", "setting", "accuracy", "training", "the-trigger",
-                         "fixed-prefixes-of-the-initial-student", "samples", "config", "reproduce"})
+  for (const char* id : {"results", "setting", "accuracy", "compute", "training", "the-trigger",
+                         "fixed-prefixes-of-the-initial-student", "samples", "config", "reproduce"}) {
     EXPECT_THAT(html, HasSubstr("<h2 id=\"" + std::string(id) + "\">"));
+    EXPECT_THAT(html, HasSubstr("<a href=\"#" + std::string(id) + "\">"));  // in the contents
+  }
+  EXPECT_LT(html.find("points more than current"), html.find("<nav"));    // findings come first
   EXPECT_THAT(html, HasSubstr("<span class=\"best\">72.6</span>"));       // fixed, the best trained method
   EXPECT_THAT(html, Not(HasSubstr("<span class=\"best\">86.1</span>")));  // the teacher is a reference
   EXPECT_THAT(html, HasSubstr("current until trigger, then initial"));
@@ -58,11 +60,11 @@ TEST_F(Page, FetchesNothingAndRunsNothing) {
   const std::string html = render();
   for (const char* forbidden : {"<script", "javascript:", "src=", "@import", "url(", " onload", " onclick"})
     EXPECT_THAT(html, Not(HasSubstr(forbidden)));
-  // The only addresses: the SVG name space, data of figures beside the page, and an empty icon.
+  // The only addresses: the SVG name space, places in the page itself, and an empty icon.
   const std::regex address("(href|xmlns)=\"([^\"]*)\"");
   for (std::sregex_iterator match(html.begin(), html.end(), address), end; match != end; ++match)
     EXPECT_TRUE((*match)[2] == "http://www.w3.org/2000/svg" || (*match)[2] == "data:," ||
-                (*match)[2].str().starts_with("figures/"))
+                (*match)[2].str().starts_with("#"))
         << (*match)[2];
   EXPECT_THAT(html, HasSubstr("default-src 'none'"));
 }
@@ -117,18 +119,23 @@ TEST_F(Page, IdsAreUnique) {
     EXPECT_TRUE(ids.insert((*match)[1]).second) << (*match)[1];
 }
 
-TEST_F(Page, SeveralSeedsShowMeanAndDeviation) {
-  auto fake = test::fake_laboratory()[5];
-  for (const uint64_t seed : {1, 2, 3}) {
-    fake.seed = seed;
-    fake.accuracy[4] = 60 + 2.0 * static_cast<double>(seed);
-    fake.tau = seed == 3 ? 0 : 4 + seed;
-    add(fake);
-  }
+TEST_F(Page, ADiagnosisIsShownInFull) {
+  test::write_fake_diagnosis(directory_ / "diagnosis");
+  arguments_.push_back((directory_ / "diagnosis").string());
   const std::string html = render();
-  EXPECT_THAT(html, HasSubstr("64.0</span> <span class=\"sd\">± 2.0</span>"));
-  EXPECT_THAT(html, HasSubstr("sample SD over runs"));
-  EXPECT_THAT(html, HasSubstr(">5, 6, none</td>"));
+  for (const char* text : {"<h2 id=\"diagnosis-diagnosis\">", "fit (on the first one", "Gradient probes",
+                           "less likely", "top tenth", "KL on prefixes of theta0"})
+    EXPECT_THAT(html, HasSubstr(text));
+}
+
+TEST_F(Page, SettingsThatDifferAreSaidLoudly) {
+  for (const size_t i : {2u, 4u}) add(test::fake_laboratory()[i]);
+  const Path file = directory_ / "run1/eval/final/summary.json";
+  Json summary = parse_json(read_file(file), "summary");
+  summary["about"]["temperature"] = 0.2;
+  test::write_text(file, summary.dump());
+  EXPECT_THAT(render(),
+              HasSubstr("<p class=\"warning\"><strong>Settings differ:</strong> temperature is 1.0"));
 }
 
 TEST_F(Page, OneRunWithoutEvaluationIsEnough) {
@@ -139,15 +146,18 @@ TEST_F(Page, OneRunWithoutEvaluationIsEnough) {
   EXPECT_THAT(html, Not(HasSubstr("<h2 id=\"results\">")));
 }
 
-TEST_F(Page, FiguresAreKeptBeside) {
+TEST_F(Page, TwoReportsInOneFolderShareNoFile) {
   add(test::fake_laboratory()[2]);
-  const size_t count = write_report(arguments_, directory_ / "report.html", "t");
-  EXPECT_THAT(read_file(directory_ / "report.html"), HasSubstr("ropd report current="));
-  size_t num_csv = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(directory_ / "figures"))
-    num_csv += entry.path().extension() == ".csv";
-  EXPECT_EQ(num_csv, count);
-  EXPECT_GE(count, 8u);
+  const size_t count = write_report(arguments_, directory_ / "one.html", "t");
+  EXPECT_THAT(read_file(directory_ / "one.html"), HasSubstr("ropd report current="));
+  size_t num_charts = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_ / "one_files"))
+    num_charts += entry.path().extension() == ".svg";
+  EXPECT_EQ(num_charts, count);
+  EXPECT_GE(count, 12u);
+  EXPECT_TRUE(std::filesystem::exists(directory_ / "one_files/results.tex"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "figures"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "two_files"));
 }
 
 }  // namespace

@@ -40,10 +40,6 @@ const Json& list_at(const Json& object, const char* name, const std::string& whe
 const Json& object_at(const Json& object, const char* name, const std::string& where) {
   return member_at(object, name, Json::value_t::object, "an object", where);
 }
-std::string text_at(const Json& object, const char* name, const std::string& where) {
-  return member_at(object, name, Json::value_t::string, "a text", where).get<std::string>();
-}
-
 void add_setting(Settings& settings, const std::string& key, std::string value) {
   if (settings.size() < kMaxSettings) settings.emplace_back(key, std::move(value));
 }
@@ -93,17 +89,24 @@ std::vector<Path> sorted_entries(const Path& directory) {
   return entries;
 }
 
-EvaluationResult read_evaluation(const Path& directory);
 PrefixResult read_prefixes(const Path& path);
 
-// The evaluation whose name sorts last: names carry the step (step-00060) where a run has several.
-void find_evaluation(RunData& run) {
-  for (const Path& directory : sorted_entries(run.path / "eval")) {
-    if (!std::filesystem::exists(directory / "summary.json")) continue;
-    run.evaluation = read_evaluation(directory);
-    const Path responses = directory / "responses.jsonl";
-    run.evaluation_responses = std::filesystem::exists(responses) ? responses : Path{};
-  }
+void add_evaluation(RunData& run, const Path& directory) {
+  if (!std::filesystem::exists(directory / "summary.json")) return;
+  EvaluationData& evaluation = run.evaluations.emplace_back();
+  evaluation.name = directory.filename().string();
+  const std::string& name = evaluation.name;
+  if (name.starts_with("step-") && name.size() > 5 && name.size() < 20 &&
+      name.find_first_not_of("0123456789", 5) == std::string::npos)
+    evaluation.step = std::stoull(name.substr(5));
+  evaluation.summary = stats::read_summary(directory);
+  const Path responses = directory / "responses.jsonl";
+  if (std::filesystem::exists(responses)) evaluation.responses = responses;
+}
+
+void find_evaluations(RunData& run) {
+  add_evaluation(run, run.path);
+  for (const Path& directory : sorted_entries(run.path / "eval")) add_evaluation(run, directory);
 }
 
 void find_rollouts(RunData& run) {
@@ -123,6 +126,26 @@ void find_rollouts(RunData& run) {
   if (std::filesystem::exists(bank)) run.first_rollouts = bank;
 }
 
+bool holds_a_run(const Path& directory) {
+  for (const char* name : {"metrics.jsonl", "config.yaml", "summary.json", "diagnosis.json", "eval"})
+    if (std::filesystem::exists(directory / name)) return true;
+  return false;
+}
+
+void find_runs(std::vector<Path>& found, const Path& directory, int depth) {
+  constexpr int kMaxLevels = 3;
+  constexpr size_t kMaxRuns = 256;
+  if (found.size() >= kMaxRuns) return;
+  if (holds_a_run(directory)) {
+    found.push_back(directory);
+    return;
+  }
+  if (depth == kMaxLevels) return;
+  for (const Path& entry : sorted_entries(directory))
+    if (std::filesystem::is_directory(entry) && !std::filesystem::is_symlink(entry))
+      find_runs(found, entry, depth + 1);
+}
+
 }  // namespace
 
 std::optional<uint64_t> RunData::tau() const {
@@ -133,6 +156,11 @@ std::string RunData::setting(const std::string& key) const {
   for (const auto& [name, value] : config)
     if (name == key) return value;
   return "";
+}
+
+std::string RunData::order() const {
+  const std::string order = setting("data.order_seed"), seed = setting("seed");
+  return order.empty() && seed.empty() ? "" : "order " + order + ", seed " + seed;
 }
 
 RunData read_run(const std::string& argument) {
@@ -154,42 +182,32 @@ RunData read_run(const std::string& argument) {
   }
   if (const Path file = run.path / "environment.json"; std::filesystem::exists(file))
     flatten(run.environment, "", read_json(file), 0);
-  find_evaluation(run);
+  find_evaluations(run);
   if (const Path file = run.path / "diagnostics.json"; std::filesystem::exists(file))
     run.prefixes = read_prefixes(file);
+  if (const Path file = run.path / "diagnosis.json"; std::filesystem::exists(file))
+    run.diagnosis = read_diagnosis(file);
   find_rollouts(run);
-  if (!run.is_trained() && !run.evaluation && run.config.empty())
+  if (!run.is_trained() && run.evaluations.empty() && run.config.empty() && !run.diagnosis)
     fail(run.path.string(),
-         ": no metrics.jsonl, config.yaml or eval/*/summary.json in it (not a run directory?)");
+         ": no metrics.jsonl, config.yaml, summary.json, eval/*/summary.json or diagnosis.json in it (not a "
+         "run "
+         "directory?)");
   return run;
 }
 
-namespace {
-
-std::array<double, 4> read_categories(const Json& categories, const std::string& where) {
-  return {number_at(categories, "extracted", where), number_at(categories, "extracted_at_cap", where),
-          number_at(categories, "unextracted", where), number_at(categories, "unextracted_at_cap", where)};
-}
-
-EvaluationResult read_evaluation(const Path& directory) {
-  const std::string where = (directory / "summary.json").string();
-  const Json summary = read_json(where);
-  EvaluationResult result{.name = directory.filename().string(), .budgets = {}, .benchmarks = {}};
-  for (const Json& line : list_at(summary, "budgets", where))
-    result.budgets.push_back({.budget = static_cast<int64_t>(number_at(line, "budget", where)),
-                              .accuracy = number_at(line, "accuracy", where),
-                              .length = number_at(line, "length", where),
-                              .extracted = number_at(line, "extraction", where),
-                              .at_cap = number_at(line, "at_cap", where),
-                              .categories = read_categories(object_at(line, "categories", where), where)});
-  for (const Json& benchmark : list_at(summary, "benchmarks", where)) {
-    BenchmarkResult& one = result.benchmarks.emplace_back();
-    one.name = text_at(benchmark, "name", where);
-    for (const Json& line : list_at(benchmark, "budgets", where))
-      one.accuracy.push_back(number_at(line, "accuracy", where));
+std::vector<std::string> expand_arguments(const std::vector<std::string>& arguments) {
+  std::vector<std::string> expanded;
+  for (const std::string& argument : arguments) {
+    std::vector<Path> found;
+    if (std::filesystem::is_directory(argument)) find_runs(found, argument, 0);
+    if (found.empty()) expanded.push_back(argument);  // NAME=DIR, or an error that read_run names
+    for (const Path& path : found) expanded.push_back(path.string());
   }
-  return result;
+  return expanded;
 }
+
+namespace {
 
 PrefixResult read_prefixes(const Path& path) {
   const std::string where = path.string();

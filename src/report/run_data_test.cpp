@@ -38,16 +38,19 @@ TEST_F(RunDirectory, IsReadInFull) {
   EXPECT_EQ(run.setting("train.betas"), "[0.9, 0.999]");
   EXPECT_EQ(run.setting("curriculum.stages[0].until"), "trigger");
   EXPECT_EQ(run.setting("absent.key"), "");
-  ASSERT_TRUE(run.evaluation);
-  EXPECT_EQ(run.evaluation->name, "final");
-  ASSERT_EQ(run.evaluation->budgets.size(), 5u);
-  EXPECT_EQ(run.evaluation->budgets[4].budget, 512);
-  EXPECT_NEAR(run.evaluation->budgets[4].accuracy, 0.697, 1e-12);
-  EXPECT_EQ(run.evaluation->benchmarks.size(), 4u);
+  ASSERT_EQ(run.evaluations.size(), 1u);
+  EXPECT_EQ(run.evaluations[0].name, "final");
+  EXPECT_FALSE(run.evaluations[0].step);
+  const stats::EvaluationSummary& summary = run.evaluations[0].summary;
+  ASSERT_EQ(summary.budgets.size(), 5u);
+  EXPECT_EQ(summary.budgets[4], 512u);
+  EXPECT_NEAR(stats::suite_mean(summary.values({}, 512)), 0.697, 1e-12);
+  EXPECT_EQ(summary.benchmarks.size(), 4u);
+  EXPECT_EQ(run.order(), "order 1, seed 1");
   ASSERT_TRUE(run.prefixes);
   EXPECT_NEAR(*run.prefixes->kl, 0.109, 1e-12);
   EXPECT_EQ(run.prefixes->cumulative.size(), 61u);
-  EXPECT_EQ(run.evaluation_responses, run_ / "eval/final/responses.jsonl");
+  EXPECT_EQ(run.evaluations[0].responses, run_ / "eval/final/responses.jsonl");
 }
 
 TEST_F(RunDirectory, ANameMayBeGiven) {
@@ -56,12 +59,35 @@ TEST_F(RunDirectory, ANameMayBeGiven) {
   EXPECT_EQ(read_run(run_.string() + "/").label, "my-run");
 }
 
-TEST_F(RunDirectory, TheLastEvaluationCounts) {
-  test::FakeRun fake = test::fake_laboratory()[2];
-  test::write_fake_evaluation(run_ / "eval/step-00020", fake);
-  fake.accuracy[4] = 90;
-  test::write_fake_evaluation(run_ / "eval/step-00060", fake);
-  EXPECT_NEAR(read_run(run_.string()).evaluation->budgets[4].accuracy, 0.9, 1e-12);
+TEST_F(RunDirectory, AllEvaluationsAreRead) {
+  const test::FakeRun fake = test::fake_laboratory()[2];
+  for (const char* name : {"step-00060", "step-00020", "cold"})
+    test::write_fake_evaluation(run_ / "eval" / name, fake);
+  const RunData run = read_run(run_.string());
+  ASSERT_EQ(run.evaluations.size(), 3u);
+  EXPECT_EQ(run.evaluations[0].name, "cold");
+  EXPECT_EQ(run.evaluations[1].step, 20u);
+  EXPECT_EQ(run.evaluations[2].step, 60u);
+}
+
+TEST_F(RunDirectory, AnEvaluationOrADiagnosisAloneIsEnough) {
+  test::write_fake_evaluation(run_, test::fake_laboratory()[0]);
+  EXPECT_EQ(read_run(run_.string()).evaluations.size(), 1u);
+  const Path other = directory_ / "diagnosis";
+  test::write_fake_diagnosis(other);
+  ASSERT_TRUE(read_run(other.string()).diagnosis);
+}
+
+TEST_F(RunDirectory, AFolderOfRunsStandsForAllOfThem) {
+  const auto lab = test::fake_laboratory();
+  for (const char* seed : {"seed-1", "seed-2"})
+    for (const size_t i : {2u, 5u}) test::write_fake_run(directory_ / "lab" / seed / lab[i].name, lab[i]);
+  test::write_fake_evaluation(directory_ / "lab" / "theta_0" / "eval" / "lab", lab[0]);
+  const auto arguments = expand_arguments({(directory_ / "lab").string(), "x=/nowhere"});
+  ASSERT_EQ(arguments.size(), 6u);
+  EXPECT_EQ(arguments[0], (directory_ / "lab/seed-1/R-OPD").string());
+  EXPECT_EQ(arguments[4], (directory_ / "lab/theta_0").string());
+  EXPECT_EQ(arguments[5], "x=/nowhere");
 }
 
 TEST_F(RunDirectory, RolloutsOfReplayAreNoSamplesOfThePolicy) {
@@ -85,10 +111,10 @@ TEST_F(RunDirectory, BrokenFilesAreNamed) {
   write("config.yaml", "a: [1, 2\nb: }");
   EXPECT_THAT(error(run_.string()), HasSubstr("config.yaml"));
   write("config.yaml", "seed: 1");
-  write("eval/final/summary.json", "{\"budgets\": [{\"budget\": 64}], \"benchmarks\": []}");
-  EXPECT_THAT(error(run_.string()), ::testing::AllOf(HasSubstr("summary.json"), HasSubstr("\"accuracy\"")));
-  write("eval/final/summary.json", "{\"budgets\": {}}");
-  EXPECT_THAT(error(run_.string()), HasSubstr("not a list"));
+  write("eval/final/summary.json",
+        "{\"format\": 1, \"suite\": \"s\", \"suite_fingerprint\": \"f\", \"budgets\": {}}");
+  EXPECT_THAT(error(run_.string()),
+              ::testing::AllOf(HasSubstr("summary.json"), HasSubstr("'budgets' is object")));
   write("eval/final/summary.json", "[]");
   EXPECT_THAT(error(run_.string()), HasSubstr("summary.json"));
   std::filesystem::remove_all(run_ / "eval");
@@ -97,6 +123,9 @@ TEST_F(RunDirectory, BrokenFilesAreNamed) {
   std::filesystem::remove(run_ / "metrics.jsonl");
   write("diagnostics.json", "{\"initial_prefixes\": {\"kl\": 1, \"less_likely\": 0, \"cumulative\": [[1]]}}");
   EXPECT_THAT(error(run_.string()), HasSubstr("[change, share]"));
+  std::filesystem::remove(run_ / "diagnostics.json");
+  write("diagnosis.json", "{\"students\": [\"a\"], \"sources\": [\"a\"], \"kl\": [[1, 2]]}");
+  EXPECT_THAT(error(run_.string()), HasSubstr("does not have 1 numbers"));
 }
 
 TEST_F(RunDirectory, SettingsOfAConfigAreFlatAndBounded) {

@@ -8,6 +8,8 @@
 namespace ropd::report {
 namespace {
 
+constexpr size_t kMaxSources = 12;
+
 std::string text_at(const Json& line, const char* name) {
   const auto found = line.find(name);
   if (found == line.end()) return "";
@@ -84,28 +86,41 @@ std::vector<SampleResponse> find_responses(const Path& responses, const std::vec
   return samples;
 }
 
-SampleComparison compare_samples(const Comparison& comparison, size_t count) {
-  const RunData* trained = nullptr;
-  const RunData* reference = nullptr;
+std::vector<SampleQuestion> compare_samples(const Comparison& comparison, size_t count) {
+  struct Source {
+    std::string label;
+    Path file;
+  };
+  std::vector<Source> sources;
   for (const Method& method : comparison.methods)
     for (const RunData* run : method.runs) {
-      if (!method.is_reference && (!run->evaluation_responses.empty() || !run->last_rollouts.empty()))
-        trained = run;
-      if (method.is_reference && !reference && !run->evaluation_responses.empty()) reference = run;
+      Path newest;
+      for (const EvaluationData& evaluation : run->evaluations)
+        if (!evaluation.responses.empty()) newest = evaluation.responses;
+      if (newest.empty() || sources.size() >= kMaxSources) continue;
+      sources.push_back({method.label, newest});
+      break;  // one run speaks for its method
     }
-  SampleComparison samples;
-  if (!trained) return samples;
-  const bool has_evaluations = reference && !trained->evaluation_responses.empty();
-  const Path before = has_evaluations ? reference->evaluation_responses : trained->first_rollouts;
-  const Path after = has_evaluations ? trained->evaluation_responses : trained->last_rollouts;
-  if (before.empty() || after.empty()) return samples;
-  samples.before_name = has_evaluations ? reference->label : trained->label + ", first rollouts";
-  samples.after_name = has_evaluations ? trained->label : trained->label + ", last rollouts";
-  const auto queries = choose_queries(before, count);
-  for (SampleResponse& response : find_responses(before, queries))
-    for (SampleResponse& other : find_responses(after, {response.query}))
-      samples.pairs.push_back({response, other});
-  return samples;
+  if (sources.empty())
+    for (const Method& method : comparison.methods)
+      for (const RunData* run : method.runs)
+        if (!run->first_rollouts.empty() && !run->last_rollouts.empty())
+          sources = {{method.label + ", first rollouts", run->first_rollouts},
+                     {method.label + ", last rollouts", run->last_rollouts}};
+  std::vector<SampleQuestion> questions;
+  if (sources.empty()) return questions;
+  const auto queries = choose_queries(sources.front().file, count);
+  for (const QueryKey& query : queries) questions.push_back({.query = query, .answer = "", .responses = {}});
+  for (const Source& source : sources)
+    for (SampleResponse& response : find_responses(source.file, queries)) {
+      const auto at = std::find(queries.begin(), queries.end(), response.query) - queries.begin();
+      SampleQuestion& question = questions[static_cast<size_t>(at)];
+      if (question.answer.empty()) question.answer = response.answer;
+      question.responses.push_back({source.label, std::move(response)});
+    }
+  const size_t least = std::min<size_t>(2, sources.size());
+  std::erase_if(questions, [&](const SampleQuestion& question) { return question.responses.size() < least; });
+  return questions;
 }
 
 }  // namespace ropd::report

@@ -1,4 +1,4 @@
-// Responses to the same queries before and after training, for reading side by side. Files of responses may
+// Responses of the initial student, the teacher and every method to the same queries, for reading side by side. Files of responses may
 // be many gigabytes: they are scanned as text and only the few chosen lines are parsed.
 #pragma once
 #include <cstdint>
@@ -24,13 +24,15 @@ struct SampleResponse {
   std::optional<std::string> boxed;  // content of the last complete \boxed{}
 };
 
-struct SamplePair {
-  SampleResponse before, after;
+struct ShownResponse {
+  std::string label;  // whose
+  SampleResponse response;
 };
 
-struct SampleComparison {
-  std::string before_name, after_name;
-  std::vector<SamplePair> pairs;
+struct SampleQuestion {
+  QueryKey query;
+  std::string answer;  // the expected one, empty when unknown
+  std::vector<ShownResponse> responses;
 };
 
 // The content of the last \boxed{} whose braces are closed.
@@ -41,8 +43,9 @@ std::vector<QueryKey> choose_queries(const Path& responses, size_t count);
 // The first response to each of these queries, in this order; queries without one are left out.
 std::vector<SampleResponse> find_responses(const Path& responses, const std::vector<QueryKey>& queries);
 
-// The evaluation of the first reference that has responses against the last trained method's; without a
-// reference, the first against the last sampled rollouts of that method. No pairs when neither exists.
-SampleComparison compare_samples(const Comparison& comparison, size_t count);
+// Every method's evaluation (its first run's newest, of the first set of questions) on the same `count` queries;
+// without evaluations, the first against the last sampled rollouts of the last trained method. Queries that fewer than
+// two have answered are left out, unless there is only one to ask.
+std::vector<SampleQuestion> compare_samples(const Comparison& comparison, size_t count);
 
 }  // namespace ropd::report

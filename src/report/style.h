@@ -83,28 +83,36 @@ thead th.over { text-align: center; }
 .tables .caption { max-width: 40em; } .entry { display: inline-block; }
 .setting { display: grid; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); gap: .9em 24px; margin: 1em 0 1.6em; }
 .setting dt { color: var(--muted); font-size: .8125rem; } .setting dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
-.best { font-weight: 700; }
+.best { font-weight: 700; } .note { color: var(--muted); font-size: .875rem; line-height: 1.45; margin: .4em 0 0; max-width: 60em; }
+.warning { border-left: 4px solid var(--s1); background: var(--panel); padding: .6em .9em; overflow-wrap: anywhere; }
+.findings { padding-left: 1.2em; margin: .8em 0 1.2em; } .findings li { max-width: 50em; margin: .35em 0; font-size: 1.03rem; }
+nav ol { columns: 3 14em; column-gap: 32px; padding-left: 1.4em; margin: 1.4em 0; font-size: .9375rem; } nav li { break-inside: avoid; }
+.data summary { font-weight: 400; font-size: .8125rem; color: var(--muted); margin: .3em 0 0; } .data pre { max-height: 16em; }
+.k0 { background: var(--s0); } .k1 { background: var(--s1); } .k2 { background: var(--s2); } .k3 { background: var(--s3); }
+.k4 { background: var(--s4); } .k5 { background: var(--s5); } .k6 { background: var(--s6); } .k7 { background: var(--s7); }
 .key { display: inline-block; width: .7em; height: .7em; border-radius: 2px; margin-right: .5em; }
 .figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 420px), 1fr)); gap: 30px 44px; margin-top: 1.2em; }
 figure { margin: 0; min-width: 0; break-inside: avoid; }
 figure .chart { display: block; width: 100%; height: auto; }
 figure h3 { margin: 0 0 .5em; }
 figcaption { font-size: .875rem; line-height: 1.45; margin-top: .4em; }
-.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 16px; }
-.pair > div { min-width: 0; break-inside: avoid; }
+.side-by-side { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 300px), 1fr)); gap: 16px; margin-top: .5em; }
+.side-by-side > div { min-width: 0; break-inside: avoid; }
 .response { background: var(--panel); border-left: 3px solid var(--rule); padding: .6em .8em; margin: .3em 0 0; white-space: pre-wrap;
   overflow-wrap: anywhere; max-height: 22em; overflow-y: auto; }
 .response.right { border-left-color: var(--s2); }
-.meta { font-size: .8125rem; margin: 0; } .pair { margin-top: .5em; }
+.meta { font-size: .8125rem; margin: 0; }
 pre { background: var(--panel); padding: .8em 1em; overflow-x: auto; margin: .6em 0; line-height: 1.5; max-height: 34em; }
+details > summary:focus-visible, a:focus-visible, .response:focus-visible { outline: 2px solid var(--s0); outline-offset: 2px; }
 details > summary { cursor: pointer; font-weight: 600; margin: .8em 0 .3em; }
 footer { margin-top: 3.5em; font-size: .8125rem; color: var(--muted); }
 @media (max-width: 640px) {
   .chart { font-size: 14px; } .chart .note { font-size: 13px; }
-  main { padding: 24px 16px 48px; } h1 { font-size: 1.45rem; } .pair { grid-template-columns: 1fr; }
+  main { padding: 24px 16px 48px; } h1 { font-size: 1.45rem; }
   th, td { padding: 5px 8px; } table { font-size: .875rem; }
 }
 @media print {
+  .data, nav { display: none; }
   main { max-width: none; padding: 0; } body { font-size: 10.5pt; } h2 { break-after: avoid; } .response { max-height: none; overflow: visible; }
   .scroll, pre { overflow: visible; } pre { white-space: pre-wrap; max-height: none; } .figures { grid-template-columns: 1fr 1fr; gap: 18px 24px; }
   a { color: inherit; text-decoration: none; }

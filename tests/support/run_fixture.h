@@ -53,6 +53,18 @@ inline void write_fake_metrics(const std::filesystem::path& directory, const Fak
     }
     if (run.tau && k >= run.tau) record.trigger.tau = run.tau;
     record.responses = 480;
+    record.response_tokens = is_current ? 20000 : 13000;
+    if (is_current) record.rollout_tokens_per_second = 20000 / 3.0;
+    record.seconds.rollout = is_current ? 3.0 : 0.1;
+    record.seconds.score_student = 0.5;
+    record.seconds.score_teacher = 1.5;
+    record.seconds.update = 4.0;
+    record.seconds.total = record.seconds.rollout + 6.5;
+    record.loss = 0.3 - 0.01 * static_cast<double>(k);
+    record.grad_norm = 0.5 - 0.02 * static_cast<double>(k);
+    record.distillation.student_mass = 0.98;
+    record.distillation.teacher_mass = 0.9 + 0.005 * static_cast<double>(k);
+    record.distillation.entropy = 0.6;
     record.response_length_mean = is_current ? 27 + 38 * progress + wave(run.seed, k) : 27.2;
     record.truncated = is_current ? 0.001 + 0.012 * progress * progress : 0.0;
     record.distillation.kl_candidates =
@@ -96,31 +108,52 @@ inline std::string fake_config(const FakeRun& run) {
 
 inline void write_fake_evaluation(const std::filesystem::path& directory, const FakeRun& run) {
   const int budgets[] = {64, 128, 256, 384, 512};
-  Json summary = {{"budgets", Json::array()}, {"benchmarks", Json::array()}};
-  for (size_t i = 0; i < 5; ++i) {
-    const double length =
-        std::min(run.length * (0.75 + 0.07 * static_cast<double>(i)), static_cast<double>(budgets[i]));
-    const double at_cap = std::min(0.8, run.length / 2.2 / budgets[i]), lost = at_cap * 0.9;
-    summary["budgets"].push_back({{"budget", budgets[i]},
-                                  {"accuracy", run.accuracy[i] / 100},
-                                  {"length", length},
-                                  {"extraction", 1 - lost},
-                                  {"at_cap", at_cap},
-                                  {"categories",
-                                   {{"extracted", 1 - at_cap - 0.004},
-                                    {"extracted_at_cap", at_cap - lost},
-                                    {"unextracted", 0.004},
-                                    {"unextracted_at_cap", lost}}}});
-  }
+  constexpr size_t kQuestions = 20;
+  Json summary = {{"format", 1},
+                  {"suite", "digits" + run.hostile},
+                  {"suite_fingerprint", "0123"},
+                  {"about", {{"temperature", 1.0}, {"max_tokens", 512}, {"grader", "reference"}}},
+                  {"budgets", Json::array()},
+                  {"benchmarks", Json::array()}};
+  for (const int budget : budgets) summary["budgets"].push_back({{"budget", budget}});
   for (int level = 0; level < 4; ++level) {
-    Json entries = Json::array();
-    for (size_t i = 0; i < 5; ++i)
-      entries.push_back({{"budget", budgets[i]},
-                         {"accuracy", std::min(0.99, run.accuracy[i] / 100 * (1.3 - 0.2 * level))}});
-    summary["benchmarks"].push_back(
-        {{"name",
-          "digits-" + std::string(level == 3 ? "12" : "0" + std::to_string(3 * level + 3)) + run.hostile},
-         {"budgets", entries}});
+    const std::string name = "digits-" + std::string(level == 3 ? "12" : "0" + std::to_string(3 * level + 3));
+    std::vector<std::string> ids;
+    for (size_t q = 0; q < kQuestions; ++q) ids.push_back(name + "-" + std::to_string(100 + q));
+    Json lines = Json::array();
+    for (size_t i = 0; i < 5; ++i) {
+      const double length =
+          std::min(run.length * (0.75 + 0.07 * static_cast<double>(i)), static_cast<double>(budgets[i]));
+      const double at_cap = std::min(0.8, run.length / 2.2 / budgets[i]), lost = at_cap * 0.9;
+      const double mean = run.accuracy[i] / 100 * (1.15 - 0.1 * level);
+      // Questions differ around the mean, and the more so with the seed; the mean itself is exact.
+      std::vector<double> accuracy;
+      for (size_t q = 0; q < kQuestions; q += 2) {
+        const double apart = 0.05 + 0.04 * wave(run.seed + 100, q + 7 * i);
+        accuracy.push_back(mean + apart);
+        accuracy.push_back(mean - apart);
+      }
+      const auto same = [](double value) { return std::vector<double>(kQuestions, value); };
+      lines.push_back(
+          {{"budget", budgets[i]},
+           {"pass_at_k", {{{"k", 1}, {"value", mean}}, {{"k", 4}, {"value", std::min(1.0, mean + 0.2)}}}},
+           {"accuracy_by_length",
+            {{{"begin", 0}, {"end", 512}, {"responses", 70}, {"accuracy", mean}},
+             {{"begin", 512}, {"end", 1024}, {"responses", 10}, {"accuracy", mean / 2}}}},
+           {"questions",
+            {{"accuracy", accuracy},
+             {"majority", same(mean > 0.5 ? 1.0 : 0.0)},
+             {"extraction", same(1 - lost)},
+             {"length", same(length)},
+             {"at_cap", same(at_cap)},
+             {"extracted_at_cap", same(at_cap - lost)},
+             {"responses", std::vector<int>(kQuestions, 4)}}}});
+    }
+    summary["benchmarks"].push_back({{"name", name + run.hostile},
+                                     {"samples", 4},
+                                     {"questions_sha256", "45" + std::to_string(level)},
+                                     {"question_ids", ids},
+                                     {"budgets", lines}});
   }
   write_text(directory / "summary.json", summary.dump(1));
   std::string lines;
@@ -139,6 +172,44 @@ inline void write_fake_evaluation(const std::filesystem::path& directory, const 
     lines += line.dump() + "\n";
   }
   write_text(directory / "responses.jsonl", lines);
+}
+
+// As `ropd diagnose` leaves it.
+inline void write_fake_diagnosis(const std::filesystem::path& directory, const std::string& hostile = "") {
+  const std::string first = "theta0" + hostile, second = "R20" + hostile;
+  const Json document = {
+      {"students", {first, second}},
+      {"sources", {first, second}},
+      {"positions", 32},
+      {"seed", 1},
+      {"kl", {{0.43, 0.35}, {0.14, 0.12}}},
+      {"fit_and_shift",
+       {{{"from", first}, {"to", second}, {"change", 0.31}, {"fit", 0.29}, {"shift", 0.02}}}},
+      {"concentration",
+       {{{"source", first},
+         {"first", first},
+         {"second", second},
+         {"top_tenth", {2.5, 0.9}},
+         {"rest", {0.2, 0.06}},
+         {"top_share_of_difference", 0.55},
+         {"positions_first_lower", 0.3},
+         {"responses_first_lower", 0.1}}}},
+      {"likelihood",
+       {{{"source", first},
+         {"from", first},
+         {"to", second},
+         {"less_likely", 0.85},
+         {"cumulative", {{-3.0, 0.2}, {-1.0, 0.6}, {0.5, 1.0}}}}}},
+      {"probes",
+       {{{"student", second},
+         {"norms", {{{"source", first}, {"minibatches", 16}, {"mean", 0.4}, {"deviation", 0.05}}}},
+         {"cosines",
+          {{{"first", first},
+            {"second", second},
+            {"pairs", 16},
+            {"mean", 0.42},
+            {"standard_error", 0.03}}}}}}}};
+  write_text(directory / "diagnosis.json", document.dump());
 }
 
 inline void write_fake_run(const std::filesystem::path& directory, const FakeRun& run) {

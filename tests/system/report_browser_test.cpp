@@ -111,7 +111,7 @@ class ReportInBrowser : public ::testing::Test {
     EXPECT_EQ(seen["scripts"], 1);  // the probe
     EXPECT_EQ(seen["alerts"], 0);
     EXPECT_LE(seen["sideways"], 0);
-    EXPECT_EQ(seen["figures"].size(), 10u);
+    EXPECT_EQ(seen["figures"].size(), 27u);
     for (const Json& figure : seen["figures"]) {
       EXPECT_EQ(figure["role"], "img");
       EXPECT_GT(figure["width"], 200) << figure;
@@ -125,7 +125,7 @@ class ReportInBrowser : public ::testing::Test {
 
 TEST_F(ReportInBrowser, IsSoundAtDesktopWidth) {
   make_report("");
-  expect_sound(probe(1280));
+  expect_sound(probe(1400));
 }
 
 TEST_F(ReportInBrowser, IsSoundAtPhoneWidth) {
@@ -136,7 +136,7 @@ TEST_F(ReportInBrowser, IsSoundAtPhoneWidth) {
 TEST_F(ReportInBrowser, HostileTextsRunNothingAndFetchNothing) {
   make_report(
       "<script>alert(1)</script><img src=http://127.0.0.1:9/x onerror=alert(2)><svg onload=alert(3)>\"'");
-  const Json seen = probe(1280);
+  const Json seen = probe(1400);
   EXPECT_EQ(seen["requests"], Json::array());
   EXPECT_EQ(seen["scripts"], 1);
   EXPECT_EQ(seen["alerts"], 0);
@@ -144,7 +144,7 @@ TEST_F(ReportInBrowser, HostileTextsRunNothingAndFetchNothing) {
 
 TEST_F(ReportInBrowser, ItsOwnPolicyIsKeptWithoutComplaint) {
   make_report("");
-  const std::string dom = load("report.html", 1280);
+  const std::string dom = load("report.html", 1400);
   EXPECT_THAT(dom, HasSubstr("</html>"));
   EXPECT_THAT(content_of(directory_ / "log"), Not(HasSubstr("CONSOLE")));
 }
