@@ -16,8 +16,8 @@
 #include "eval/summary.h"
 #include "io/model_directory.h"
 #include "model/weights.h"
-#include "rollout/engine.h"
 #include "rollout/fingerprint.h"
+#include "rollout/local_generator.h"
 
 namespace ropd::app {
 namespace {
@@ -49,8 +49,8 @@ void generate(const EvalOptions& options, const eval::Suite& suite, const text::
   config.eos_ids = directory->generation().eos_ids;
   config.sampling = options.sampling;
   config.memory_bytes = uint64_t(options.memory_gb * 1e9);
-  rollout::Engine engine(weights, options.precision == "f32" ? model::Precision::f32 : model::Precision::bf16,
-                         config);
+  rollout::LocalGenerator engine(
+      weights, options.precision == "f32" ? model::Precision::f32 : model::Precision::bf16, config);
   const auto result =
       eval::generate_responses(engine, suite, tokenizer, chat_template, options.out,
                                {options.model, rollout::weights_fingerprint(weights), options.seed});

@@ -18,6 +18,7 @@
 #include "io/model_directory.h"
 #include "rollout/bank.h"
 #include "rollout/fingerprint.h"
+#include "rollout/local_generator.h"
 #include "text/chat_template.h"
 #include "text/streaming_decoder.h"
 #include "text/tokenizer.h"
@@ -202,9 +203,9 @@ void generate(const GenerateOptions& options, bool as_json) {
     log_warning(options.model, ": names no end-of-sequence id; every response runs to the limit");
   const model::Weights weights = model::map_weights(directory);
   model::check_finite(weights, options.model);
-  rollout::Engine engine(weights,
-                         options.precision == "bf16" ? model::Precision::bf16 : model::Precision::f32,
-                         engine_config(options, directory->generation()));
+  rollout::LocalGenerator engine(weights,
+                                 options.precision == "bf16" ? model::Precision::bf16 : model::Precision::f32,
+                                 engine_config(options, directory->generation()));
   const auto requests = rollout::make_requests(queries, 0, options.n, options.seed);
   engine.check(requests);
   if (options.overwrites) {

@@ -62,11 +62,11 @@ void check_recent(const std::string& label, const Source& source, uint64_t earli
 
 }  // namespace
 
-Curriculum::Curriculum(std::vector<Stage> stages, const CurriculumSettings& settings)
-    : stages_(std::move(stages)), settings_(settings) {
+Curriculum::Curriculum(std::vector<Stage> stages, const CurriculumSettings& settings,
+                       std::unique_ptr<Trigger> trigger)
+    : stages_(std::move(stages)), settings_(settings), trigger_(std::move(trigger)) {
   if (stages_.empty())
     fail("curriculum.stages is empty; expected at least one stage, e.g. {source: current}");
-  if (settings_.persistence == 0) fail("trigger.persistence must be > 0, got 0");
   if (settings_.total_iterations == 0) fail("train.iterations must be > 0, got 0");
   assert(settings_.steps_per_iteration > 0);
   uint64_t earliest = 0;  // iterations done before this stage, at least
@@ -88,7 +88,7 @@ Curriculum::Curriculum(std::vector<Stage> stages, const CurriculumSettings& sett
              " has one already and the trigger is set once");
       if (is_last) fail(label, ": until: trigger needs a stage after it, e.g. {source: initial}");
       trigger_stage = i;
-      earliest += settings_.persistence;  // one more when nothing precedes it; a lower bound is enough here
+      earliest += trigger_->earliest();
     } else if (stage.iterations) {
       earliest += *stage.iterations;
       if (is_last && trigger_stage < stages_.size())
@@ -103,23 +103,22 @@ Curriculum::Curriculum(std::vector<Stage> stages, const CurriculumSettings& sett
 }
 
 uint32_t Curriculum::stage_of(uint64_t iteration) const {
-  assert(iteration >= 1 && iteration <= state_.closed_iterations + 1);
-  const auto& begins = state_.stage_begins;
-  const auto after = std::upper_bound(begins.begin(), begins.end(), iteration);
-  return static_cast<uint32_t>(after - begins.begin() - 1);
+  assert(iteration >= 1 && iteration <= closed_iterations_ + 1);
+  const auto after = std::upper_bound(stage_begins_.begin(), stage_begins_.end(), iteration);
+  return static_cast<uint32_t>(after - stage_begins_.begin() - 1);
 }
 
 const Source& Curriculum::source_of(uint64_t iteration) const { return stages_[stage_of(iteration)].source; }
 
 bool Curriculum::can_watch() const {
   for (const Stage& stage : stages_) {
-    if (stage.until_trigger) return true;
+    if (stage.until_trigger && trigger_->needs_gradients()) return true;
     if (settings_.watch_always && stage.source.kind == SourceKind::current) return true;
   }
   return false;
 }
 
-bool Curriculum::is_watching() const {
+bool Curriculum::is_judged() const {
   if (is_done()) return false;
   const uint32_t index = next_stage();
   if (stages_[index].source.kind != SourceKind::current) return false;
@@ -128,31 +127,35 @@ bool Curriculum::is_watching() const {
                      [](const Stage& stage) { return stage.until_trigger; });
 }
 
-TriggerRecord Curriculum::close_iteration(const Comparison& comparison) {
+bool Curriculum::is_watching() const {
+  return is_judged() && (settings_.watch_always || trigger_->needs_gradients());
+}
+
+TriggerRecord Curriculum::close_iteration(const Evidence& evidence) {
   assert(!is_done());
-  const uint64_t iteration = state_.closed_iterations + 1;
+  const uint64_t iteration = closed_iterations_ + 1;
   const Stage& stage = stages_[next_stage()];
   TriggerRecord record;
-  if (is_watching()) {
-    record.within = comparison.within;
-    record.distance = comparison.distance;
-    record.noise = comparison.noise;
-    record.note = comparison.note;
-    if (comparison.is_made()) {
-      if (*comparison.noise > 0) record.ratio = *comparison.distance / *comparison.noise;
-      record.qualifies = comparison.qualifies();
-    }
-    const bool counts = stage.until_trigger && comparison.qualifies();
-    state_.consecutive = counts ? state_.consecutive + 1 : 0;
-    record.consecutive = state_.consecutive;
-    if (counts && state_.consecutive >= settings_.persistence) state_.tau = iteration;
+  if (is_judged()) {
+    Evidence judged = evidence;
+    judged.counts = stage.until_trigger;
+    const Verdict verdict = trigger_->observe(judged);
+    const Comparison& gradients = evidence.gradients;
+    record.within = gradients.within;
+    record.distance = gradients.distance;
+    record.noise = gradients.noise;
+    record.note = gradients.note;
+    if (gradients.is_made() && *gradients.noise > 0) record.ratio = *gradients.distance / *gradients.noise;
+    record.qualifies = verdict.qualifies;
+    record.consecutive = verdict.consecutive;
+    if (verdict.is_set && stage.until_trigger) tau_ = iteration;
   }
-  record.tau = state_.tau;
+  record.tau = tau_;
   const bool ends = stage.until_trigger
-                        ? state_.tau == iteration
-                        : stage.iterations && iteration + 1 - state_.stage_begins.back() == *stage.iterations;
-  state_.closed_iterations = iteration;
-  if (ends && state_.stage_begins.size() < stages_.size()) state_.stage_begins.push_back(iteration + 1);
+                        ? tau_ == iteration
+                        : stage.iterations && iteration + 1 - stage_begins_.back() == *stage.iterations;
+  closed_iterations_ = iteration;
+  if (ends && stage_begins_.size() < stages_.size()) stage_begins_.push_back(iteration + 1);
   return record;
 }
 
@@ -168,7 +171,10 @@ void Curriculum::restore(const CurriculumState& state) {
     if (stages_[i].iterations && begins[i + 1] - begins[i] != *stages_[i].iterations)
       fail("saved curriculum: stage ", i + 1, " took ", begins[i + 1] - begins[i],
            " iterations, the config says ", *stages_[i].iterations, "; was the config of the run changed?");
-  state_ = state;
+  trigger_->restore(state.trigger);
+  closed_iterations_ = state.closed_iterations;
+  stage_begins_ = state.stage_begins;
+  tau_ = state.tau;
 }
 
 std::vector<uint64_t> Curriculum::freeze_steps() const {

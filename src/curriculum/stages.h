@@ -1,12 +1,13 @@
 // A curriculum: a list of stages, each with a source of rollouts and an end (method.md section 6).
 //   R-OPD         [current until trigger, initial]
 //   fixed R40F20  [current x 10, initial]
-// The trigger sets tau = k when `persistence` comparisons in a row, the last at iteration k, have D <= V; the
-// next stage begins at k + 1 and the trigger is never reversed. Comparisons count only inside the stage that
-// ends by the trigger; the statistics also run in earlier current-policy iterations, so that this stage's
-// first one has something to compare with.
+// The trigger (trigger.h) is set at an iteration tau = k; the next stage begins at k + 1 and the trigger is
+// never reversed. Iterations count only inside the stage that ends by the trigger; gradients are also
+// observed in earlier current-policy iterations, so that this stage's first one has something to compare
+// with.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,7 +27,6 @@ struct Stage {
 
 struct CurriculumSettings {
   uint64_t total_iterations = 15;
-  uint64_t persistence = 2;          // qualifying comparisons in a row
   uint64_t steps_per_iteration = 4;  // a recent bank can be frozen only between iterations
   uint64_t first_step = 0;           // optimization steps before iteration 1, in a continuation
   bool watch_always =
@@ -37,8 +37,8 @@ struct CurriculumSettings {
 struct CurriculumState {
   uint64_t closed_iterations = 0;
   std::vector<uint64_t> stage_begins = {1};  // first iteration of each stage entered so far
-  uint64_t consecutive = 0;                  // qualifying comparisons in a row
   std::optional<uint64_t> tau;
+  Json trigger = Json::object();  // what the trigger itself keeps
 
   bool operator==(const CurriculumState&) const = default;
 };
@@ -48,7 +48,7 @@ class Curriculum {
  public:
   // Fails with the number of the stage (from 1) when the list cannot be run to the end, whatever the trigger
   // does.
-  Curriculum(std::vector<Stage> stages, const CurriculumSettings& settings);
+  Curriculum(std::vector<Stage> stages, const CurriculumSettings& settings, std::unique_ptr<Trigger> trigger);
 
   // The source of an iteration that was closed already or is the next one.
   const Source& source_of(uint64_t iteration) const;
@@ -56,15 +56,17 @@ class Curriculum {
 
   // Are the gradients of the next iteration to be observed?
   bool is_watching() const;
-  // Will any iteration of this run be watched? If not, the trigger needs no memory.
+  // Will gradients of any iteration of this run be? If not, their statistics need no memory.
   bool can_watch() const;
 
-  // Ends the next iteration: counts the comparison, may set tau and move to the next stage. The comparison of
-  // an iteration that was not watched is ignored. The record carries tau in every iteration from tau on.
-  TriggerRecord close_iteration(const Comparison& comparison);
+  // Ends the next iteration: shows it to the trigger, may set tau and move to the next stage. What is told of
+  // an iteration on stored rollouts is ignored. The record carries tau in every iteration from tau on.
+  TriggerRecord close_iteration(const Evidence& evidence);
 
-  bool is_done() const { return state_.closed_iterations >= settings_.total_iterations; }
-  const CurriculumState& state() const { return state_; }
+  bool is_done() const { return closed_iterations_ >= settings_.total_iterations; }
+  uint64_t closed_iterations() const { return closed_iterations_; }
+  std::optional<uint64_t> tau() const { return tau_; }
+  CurriculumState state() const { return {closed_iterations_, stage_begins_, tau_, trigger_->save()}; }
   // Fails when the state cannot belong to this list of stages.
   void restore(const CurriculumState& state);
 
@@ -79,8 +81,12 @@ class Curriculum {
  private:
   std::vector<Stage> stages_;
   CurriculumSettings settings_;
-  CurriculumState state_;
-  uint32_t next_stage() const { return stage_of(state_.closed_iterations + 1); }
+  std::unique_ptr<Trigger> trigger_;
+  uint64_t closed_iterations_ = 0;
+  std::vector<uint64_t> stage_begins_ = {1};
+  std::optional<uint64_t> tau_;
+  uint32_t next_stage() const { return stage_of(closed_iterations_ + 1); }
+  bool is_judged() const;  // the next iteration, by the trigger
 };
 
 }  // namespace ropd::curriculum

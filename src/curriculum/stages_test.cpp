@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "curriculum/noise_trigger.h"
 
 namespace ropd::curriculum {
 namespace {
@@ -18,15 +19,21 @@ Stage for_iterations(Source source, uint64_t iterations) { return {std::move(sou
 Stage until_trigger(Source source = kCurrent) { return {std::move(source), std::nullopt, true}; }
 Stage to_the_end(Source source) { return {std::move(source), std::nullopt, false}; }
 
-Comparison comparison_of(double distance, double noise) {
-  return {.minibatches = 4, .within = noise / 2, .distance = distance, .noise = noise, .note = ""};
+Evidence comparison_of(double distance, double noise) {
+  return {
+      .gradients = {.minibatches = 4, .within = noise / 2, .distance = distance, .noise = noise, .note = ""}};
 }
-const Comparison kNoComparison{
-    .minibatches = 4, .within = 1.0, .distance = {}, .noise = {}, .note = "no comparison: first"};
+const Evidence kNoComparison{
+    .gradients = {
+        .minibatches = 4, .within = 1.0, .distance = {}, .noise = {}, .note = "no comparison: first"}};
 
-std::string sources_of(Curriculum& curriculum, const std::vector<Comparison>& comparisons) {
+Curriculum make(std::vector<Stage> stages, const CurriculumSettings& settings, uint64_t persistence = 2) {
+  return {std::move(stages), settings, std::make_unique<NoiseTrigger>(persistence)};
+}
+
+std::string sources_of(Curriculum& curriculum, const std::vector<Evidence>& comparisons) {
   std::string text;
-  for (const Comparison& comparison : comparisons) {
+  for (const Evidence& comparison : comparisons) {
     text += source_name(curriculum.source_of(curriculum.state().closed_iterations + 1))[0];
     curriculum.close_iteration(comparison);
   }
@@ -35,36 +42,36 @@ std::string sources_of(Curriculum& curriculum, const std::vector<Comparison>& co
 
 std::string error_of(std::vector<Stage> stages, const CurriculumSettings& settings = {}) {
   try {
-    Curriculum curriculum(std::move(stages), settings);
+    (void)make(std::move(stages), settings);
   } catch (const Error& error) {
     return error.what();
   }
   return "no error";
 }
 
-const Comparison kYes = comparison_of(1, 2), kNo = comparison_of(3, 2);
+const Evidence kYes = comparison_of(1, 2), kNo = comparison_of(3, 2);
 
 TEST(Curriculum, ReplayStartsAfterTwoQualifyingComparisonsInARow) {
-  Curriculum curriculum({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 8});
+  Curriculum curriculum = make({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 8});
   EXPECT_EQ(sources_of(curriculum, {kNoComparison, kYes, kNo, kYes, kYes, {}, {}, {}}), "ccccciii");
   EXPECT_EQ(curriculum.state().tau, 5u);
   EXPECT_TRUE(curriculum.is_done());
 }
 
 TEST(Curriculum, TheFirstPossibleTriggerIsIterationThree) {
-  Curriculum curriculum({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 4});
+  Curriculum curriculum = make({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 4});
   EXPECT_EQ(sources_of(curriculum, {kNoComparison, kYes, kYes, {}}), "ccci");
   EXPECT_EQ(curriculum.state().tau, 3u);
 }
 
 TEST(Curriculum, WithoutATriggerTheRunStaysOnCurrentRollouts) {
-  Curriculum curriculum({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 5});
+  Curriculum curriculum = make({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 5});
   EXPECT_EQ(sources_of(curriculum, {kNoComparison, kYes, kNo, kYes, kNo}), "ccccc");
   EXPECT_FALSE(curriculum.state().tau.has_value());
 }
 
 TEST(Curriculum, ATriggerAtTheLastIterationIsRecordedButReplaysNothing) {
-  Curriculum curriculum({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 3});
+  Curriculum curriculum = make({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 3});
   EXPECT_EQ(sources_of(curriculum, {kNoComparison, kYes, kYes}), "ccc");
   EXPECT_EQ(curriculum.state().tau, 3u);
   EXPECT_TRUE(curriculum.is_done());
@@ -72,26 +79,26 @@ TEST(Curriculum, ATriggerAtTheLastIterationIsRecordedButReplaysNothing) {
 }
 
 TEST(Curriculum, IsNeverReversed) {
-  Curriculum curriculum({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 6});
+  Curriculum curriculum = make({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 6});
   EXPECT_EQ(sources_of(curriculum, {kNoComparison, kYes, kYes, kNo, kNo, kNo}), "ccciii");
   EXPECT_EQ(curriculum.state().tau, 3u);
 }
 
 TEST(Curriculum, PersistenceOfOneAndThreeAreObeyed) {
-  Curriculum one({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 5, .persistence = 1});
+  Curriculum one = make({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 5}, 1);
   EXPECT_EQ(sources_of(one, {kNoComparison, kYes, {}, {}, {}}), "cciii");
-  Curriculum three({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 6, .persistence = 3});
+  Curriculum three = make({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 6}, 3);
   EXPECT_EQ(sources_of(three, {kNoComparison, kYes, kYes, kYes, {}, {}}), "ccccii");
 }
 
 TEST(Curriculum, AMissingComparisonBreaksTheRow) {
-  Curriculum curriculum({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 5});
+  Curriculum curriculum = make({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 5});
   EXPECT_EQ(sources_of(curriculum, {kNoComparison, kYes, kNoComparison, kYes, kYes}), "ccccc");
   EXPECT_EQ(curriculum.state().tau, 5u);
 }
 
 TEST(Curriculum, RecordsHoldRatioVerdictAndTau) {
-  Curriculum curriculum({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 5});
+  Curriculum curriculum = make({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 5});
   const TriggerRecord first = curriculum.close_iteration(kNoComparison);
   EXPECT_EQ(first.note, "no comparison: first");
   EXPECT_FALSE(first.ratio || first.qualifies || first.tau);
@@ -110,26 +117,27 @@ TEST(Curriculum, RecordsHoldRatioVerdictAndTau) {
 }
 
 TEST(Curriculum, FixedStagesFollowTheirLengths) {
-  Curriculum order({for_iterations(kCurrent, 2), for_iterations(kInitial, 2), for_iterations(kCurrent, 1)},
-                   {.total_iterations = 5});
-  EXPECT_EQ(sources_of(order, std::vector<Comparison>(5)), "cciic");
+  Curriculum order =
+      make({for_iterations(kCurrent, 2), for_iterations(kInitial, 2), for_iterations(kCurrent, 1)},
+           {.total_iterations = 5});
+  EXPECT_EQ(sources_of(order, std::vector<Evidence>(5)), "cciic");
   EXPECT_EQ(order.source_of(3), kInitial);
   EXPECT_EQ(order.stage_of(5), 2u);
-  Curriculum fixed({for_iterations(kCurrent, 3), to_the_end(kInitial)}, {.total_iterations = 5});
-  EXPECT_EQ(sources_of(fixed, std::vector<Comparison>(5)), "cccii");
+  Curriculum fixed = make({for_iterations(kCurrent, 3), to_the_end(kInitial)}, {.total_iterations = 5});
+  EXPECT_EQ(sources_of(fixed, std::vector<Evidence>(5)), "cccii");
 }
 
 TEST(Curriculum, WatchesCurrentIterationsUpToTheTriggerOnly) {
-  Curriculum current({to_the_end(kCurrent)}, {});
+  Curriculum current = make({to_the_end(kCurrent)}, {});
   EXPECT_FALSE(current.is_watching());
   EXPECT_FALSE(current.can_watch());
-  Curriculum always({to_the_end(kCurrent)}, {.watch_always = true});
+  Curriculum always = make({to_the_end(kCurrent)}, {.watch_always = true});
   EXPECT_TRUE(always.is_watching());
-  Curriculum late(
-      {for_iterations(kCurrent, 1), for_iterations(kInitial, 1), until_trigger(), to_the_end(kInitial)},
-      {.total_iterations = 9});
+  Curriculum late =
+      make({for_iterations(kCurrent, 1), for_iterations(kInitial, 1), until_trigger(), to_the_end(kInitial)},
+           {.total_iterations = 9});
   std::string watched;
-  for (const Comparison& comparison : {kNoComparison, Comparison{}, kYes, kYes, Comparison{}}) {
+  for (const Evidence& comparison : {kNoComparison, Evidence{}, kYes, kYes, Evidence{}}) {
     watched += late.is_watching() ? 'w' : '-';
     late.close_iteration(comparison);
   }
@@ -137,19 +145,19 @@ TEST(Curriculum, WatchesCurrentIterationsUpToTheTriggerOnly) {
 }
 
 TEST(Curriculum, ComparisonsBeforeTheTriggerStageDoNotCount) {
-  Curriculum curriculum({for_iterations(kCurrent, 3), until_trigger(), to_the_end(kInitial)},
-                        {.total_iterations = 7});
+  Curriculum curriculum =
+      make({for_iterations(kCurrent, 3), until_trigger(), to_the_end(kInitial)}, {.total_iterations = 7});
   EXPECT_EQ(sources_of(curriculum, {kNoComparison, kYes, kYes, kYes, kYes, {}, {}}), "cccccii");
   EXPECT_EQ(curriculum.state().tau, 5u);
 }
 
 TEST(Curriculum, GoesOnFromASavedStateAtEveryIteration) {
-  const std::vector<Comparison> comparisons = {kNoComparison, kYes, kNo, kYes, kYes, {}, {}};
+  const std::vector<Evidence> comparisons = {kNoComparison, kYes, kNo, kYes, kYes, {}, {}};
   const std::vector<Stage> stages = {until_trigger(), for_iterations(kInitial, 1), to_the_end(kCurrent)};
-  Curriculum whole(stages, {.total_iterations = 7});
+  Curriculum whole = make(stages, {.total_iterations = 7});
   const std::string expected = sources_of(whole, comparisons);
   for (size_t stop = 0; stop <= comparisons.size(); ++stop) {
-    Curriculum first(stages, {.total_iterations = 7}), second(stages, {.total_iterations = 7});
+    Curriculum first = make(stages, {.total_iterations = 7}), second = make(stages, {.total_iterations = 7});
     std::string sources =
         sources_of(first, {comparisons.begin(), comparisons.begin() + static_cast<long>(stop)});
     second.restore(first.state());
@@ -160,12 +168,12 @@ TEST(Curriculum, GoesOnFromASavedStateAtEveryIteration) {
 }
 
 TEST(Curriculum, RefusesASavedStateOfOtherStages) {
-  Curriculum other({for_iterations(kCurrent, 2), to_the_end(kInitial)}, {.total_iterations = 7});
-  EXPECT_THROW(other.restore({.closed_iterations = 5, .stage_begins = {1, 4}, .consecutive = 0, .tau = {}}),
+  Curriculum other = make({for_iterations(kCurrent, 2), to_the_end(kInitial)}, {.total_iterations = 7});
+  EXPECT_THROW(other.restore({.closed_iterations = 5, .stage_begins = {1, 4}, .tau = {}, .trigger = {}}),
                Error);
-  EXPECT_THROW(
-      other.restore({.closed_iterations = 5, .stage_begins = {1, 3, 4}, .consecutive = 0, .tau = {}}), Error);
-  EXPECT_THROW(other.restore({.closed_iterations = 8, .stage_begins = {1, 3}, .consecutive = 0, .tau = {}}),
+  EXPECT_THROW(other.restore({.closed_iterations = 5, .stage_begins = {1, 3, 4}, .tau = {}, .trigger = {}}),
+               Error);
+  EXPECT_THROW(other.restore({.closed_iterations = 8, .stage_begins = {1, 3}, .tau = {}, .trigger = {}}),
                Error);
 }
 
@@ -183,7 +191,6 @@ TEST(Curriculum, RefusesListsThatCannotBeRun) {
   EXPECT_THAT(error_of({for_iterations(kCurrent, 15), to_the_end(kInitial)}), HasSubstr("never run"));
   EXPECT_THAT(error_of({until_trigger(), for_iterations(kInitial, 3)}), HasSubstr("open-ended"));
   EXPECT_THAT(error_of({Stage{kCurrent, 3, true}, to_the_end(kInitial)}), HasSubstr("ends in one way"));
-  EXPECT_THAT(error_of({to_the_end(kCurrent)}, {.persistence = 0}), HasSubstr("persistence"));
 }
 
 TEST(Curriculum, RefusesImpossibleSources) {
@@ -208,7 +215,7 @@ TEST(Curriculum, ARecentBankMustBeFrozenBetweenEarlierIterations) {
               HasSubstr("may begin after 5"));
   EXPECT_THAT(error_of({for_iterations(kCurrent, 5), to_the_end(recent(0))}), HasSubstr("step > 0"));
   EXPECT_THAT(error_of({to_the_end(recent(20))}, {.first_step = 40}), HasSubstr("lies before"));
-  Curriculum curriculum({for_iterations(kCurrent, 10), to_the_end(recent(40))}, {});
+  Curriculum curriculum = make({for_iterations(kCurrent, 10), to_the_end(recent(40))}, {});
   EXPECT_THAT(curriculum.freeze_steps(), ElementsAre(40u));
   EXPECT_FALSE(curriculum.uses_initial_bank());
   EXPECT_EQ(curriculum.describe(), "current x 10, then recent:40");

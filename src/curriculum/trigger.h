@@ -1,66 +1,53 @@
-// The gradient statistics of R-OPD (method.md section 5). Over the minibatch gradients g_i, i = 1..m, of one
-// iteration, before clipping and with the factor of a short minibatch divided out:
-//   mean_k = mean_i g_i          v_k = sum_i |g_i - mean_k|^2 / (m (m-1))
-//   D_k = |mean_k - mean_p|^2    V_k = v_k + v_p          p: the preceding observed iteration
-// One pass (Welford): a running mean per element, one scalar for the squared deviations. Sums are in double
-// over fixed blocks, so the bits do not depend on threads. What D <= V leads to is decided in stages.h.
+// When sampling from the current policy has done its work: a trigger judges the closed iterations, in order,
+// and is set once, at iteration tau; the curriculum's next stage begins at tau + 1. What it judges are
+// numbers of the iteration's record, so a recorded run can be judged again, by another trigger too. A new
+// trigger is a new file beside noise_trigger.h (docs/how_to.md). The gradients' statistics lie with who
+// learns (gradient_statistics.h).
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
+
+#include "base/json.h"
+#include "curriculum/gradient_statistics.h"
+#include "records/metrics.h"
 
 namespace ropd::curriculum {
 
-// What an iteration's gradients say. Without distance and noise there was nothing to compare, and note says
-// why.
-struct Comparison {
-  uint64_t minibatches = 0;        // m
-  std::optional<double> within;    // v_k
-  std::optional<double> distance;  // D_k
-  std::optional<double> noise;     // V_k
-  std::string note;
-
-  bool is_made() const { return distance.has_value(); }
-  // D <= V; with V = 0 only D = 0.
-  bool qualifies() const { return distance && noise && *distance <= *noise; }
+// What a closed iteration tells a trigger.
+struct Evidence {
+  uint64_t iteration = 0;     // from 1
+  Comparison gradients = {};  // where they were observed
+  double kl = 0;              // student to teacher on the candidates, mean over tokens
+  double length = 0;          // of the responses, mean
+  bool counts = true;         // of the stage that the trigger ends; else only its record is wanted
 };
 
-// The scalars of a saved trigger; the two vectors are saved beside them.
-struct TriggerState {
-  uint64_t minibatches = 0;               // observed in the open iteration
-  double squared_deviations = 0;          // sum_i |g_i - mean|^2 of the open iteration
-  std::optional<double> previous_within;  // v_p; absent: there is no p to compare with
-
-  bool operator==(const TriggerState&) const = default;
+struct Verdict {
+  std::optional<bool> qualifies;  // does this iteration speak for the switch; absent: it says nothing
+  uint64_t consecutive = 0;       // iterations in a row that do
+  bool is_set = false;            // the stage ends with this iteration
 };
 
-// Storage of both vectors belongs to the caller (memory or a mapped file). Not thread-safe; threads inside.
-class GradientTrigger {
+// Not thread-safe.
+class Trigger {
  public:
-  // Both [N]. Their content counts only after restore().
-  GradientTrigger(std::span<float> running_mean, std::span<float> previous_mean);
-
-  // Adds one minibatch gradient [N], which must be finite. scale is its sequences / nominal minibatch (0.75
-  // for 96 of 128) and is divided out; the gradient itself is not changed.
-  void observe(std::span<const float> gradient, double scale);
-
-  // Ends the iteration: compares it with the preceding observed one and takes its place. With one minibatch
-  // there is no v_k, hence no comparison now and none with this iteration later. An iteration in which
-  // nothing was observed (stored rollouts) changes nothing.
-  [[nodiscard]] Comparison compare();
-
-  // What a checkpoint keeps; valid after any observe() or compare().
-  [[nodiscard]] TriggerState state() const { return state_; }
-  std::span<float> running_mean() { return running_mean_; }
-  std::span<float> previous_mean() { return previous_mean_; }
-  // Goes on from a saved state whose vectors were written into running_mean() and previous_mean().
-  void restore(const TriggerState& state) { state_ = state; }
-
- private:
-  std::span<float> running_mean_;   // [N] of the open iteration
-  std::span<float> previous_mean_;  // [N] of iteration p
-  TriggerState state_;
+  virtual ~Trigger() = default;
+  // Does it read Evidence::gradients? If not, no gradient is observed for its sake.
+  virtual bool needs_gradients() const = 0;
+  // How many iterations its stage has at least.
+  virtual uint64_t earliest() const = 0;
+  // Judges the next iteration on current-policy rollouts; every one is shown, once.
+  [[nodiscard]] virtual Verdict observe(const Evidence& evidence) = 0;
+  // What a checkpoint keeps: a JSON object.
+  [[nodiscard]] virtual Json save() const = 0;
+  // Fails when `saved` is not what save() gave.
+  virtual void restore(const Json& saved) = 0;
 };
+
+[[nodiscard]] Evidence evidence_of(const IterationRecord& record);
+
+// Where a trigger that has seen nothing yet would be set in recorded iterations that all count.
+[[nodiscard]] std::optional<uint64_t> find_tau(Trigger& trigger, std::span<const IterationRecord> iterations);
 
 }  // namespace ropd::curriculum

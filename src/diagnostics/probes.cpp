@@ -30,9 +30,12 @@ void accumulate_minibatch(model::Gradients& gradients, model::TrainingPass& pass
   for (const auto& [begin, end] : microbatches) {
     std::vector<distill::TrainingItem> items;
     for (size_t i = begin; i < end; ++i) items.push_back({&rollouts[i], &supervision[i], weight});
+    distill::TeacherRows rows;
+    if (config.objective.needs_full_teacher())
+      rows = distill::teacher_rows(teacher, items, config.scoring.precision, workspace);
     distill::accumulate_gradient(gradients, pass, student, items,
                                  {.objective = config.objective, .old_is_current = true},
-                                 config.scoring.precision, {&teacher, config.scoring.precision, &workspace});
+                                 config.scoring.precision, rows);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "distill/scoring.h"
 #include "kernels/vocab_head.h"
 
 namespace ropd::distill {
@@ -26,13 +27,18 @@ std::vector<RowOrigin> response_rows(std::span<const TrainingItem> items,
   return origins;
 }
 
-// The teacher's states after its last norm at some rows of the batch.
-Buffer states_of(const FullTeacher& teacher, const model::PackedBatch& batch, std::span<const int64_t> rows) {
-  const size_t width = static_cast<size_t>(teacher.weights->config.hidden_size);
-  Buffer hidden(batch.tokens.size() * width), states(rows.size() * width);
-  model::forward(hidden, *teacher.weights, batch, teacher.precision, *teacher.workspace);
-  for (size_t r = 0; r < rows.size(); ++r)
-    std::copy_n(hidden.data() + static_cast<size_t>(rows[r]) * width, width, states.data() + r * width);
+// The teacher's states in the order of the rows of the packed batch.
+Buffer in_batch_order(const TeacherRows& teacher, std::span<const TrainingItem> items,
+                      std::span<const RowOrigin> origins) {
+  const size_t width = static_cast<size_t>(teacher.head.columns);
+  std::vector<size_t> first_rows = {0};
+  for (const TrainingItem& item : items)
+    first_rows.push_back(first_rows.back() + item.rollout->response_ids.size());
+  assert(teacher.states.size() == first_rows.back() * width);
+  Buffer states(origins.size() * width);
+  for (size_t r = 0; r < origins.size(); ++r)
+    std::copy_n(teacher.states.data() + (first_rows[origins[r].item] + origins[r].position) * width, width,
+                states.data() + r * width);
   return states;
 }
 
@@ -50,10 +56,29 @@ Position position_of(const RowOrigin& origin, std::span<const TrainingItem> item
 
 }  // namespace
 
+MicrobatchResult& MicrobatchResult::operator+=(const MicrobatchResult& other) {
+  weighted_loss += other.weighted_loss;
+  tokens += other.tokens;
+  clipped += other.clipped;
+  dual_clipped += other.dual_clipped;
+  clamped += other.clamped;
+  terms += other.terms;
+  policy_kl += other.policy_kl;
+  return *this;
+}
+
+TeacherRows teacher_rows(const model::Weights& teacher, std::span<const TrainingItem> items,
+                         kernels::Precision precision, model::Workspace& workspace) {
+  std::vector<model::PromptedResponse> responses;
+  for (const TrainingItem& item : items)
+    responses.push_back({item.rollout->prompt_ids, item.rollout->response_ids});
+  return {predicting_states(teacher, responses, precision, workspace), teacher.head.stored, precision};
+}
+
 MicrobatchResult accumulate_gradient(model::Gradients& gradients, model::TrainingPass& pass,
                                      const model::Weights& student, std::span<const TrainingItem> items,
                                      const GradientConfig& config, kernels::Precision precision,
-                                     const FullTeacher& teacher) {
+                                     const TeacherRows& teacher) {
   std::vector<model::PromptedResponse> responses;
   for (const TrainingItem& item : items)
     responses.push_back({item.rollout->prompt_ids, item.rollout->response_ids});
@@ -68,24 +93,23 @@ MicrobatchResult accumulate_gradient(model::Gradients& gradients, model::Trainin
   std::vector<PositionResult> results(origins.size());
   const auto position = [&](size_t row) { return position_of(origins[row], items, config.old_is_current); };
   if (config.objective.needs_full_teacher()) {
-    assert(teacher.weights && teacher.workspace);
-    const size_t width = static_cast<size_t>(teacher.weights->config.hidden_size);
-    const Buffer teacher_states = states_of(teacher, batch, rows);
-    pass.accumulate(gradients, batch, rows,
-                    [&](std::span<float> grad_states, std::span<float> grad_head,
-                        std::span<const float> states, size_t first) {
-                      const size_t count = states.size() / static_cast<size_t>(student.config.hidden_size);
-                      kernels::vocab_head_pairs(
-                          grad_states, grad_head, {states, student.head.stored, precision},
-                          {teacher_states.span().subspan(first * width, count * width),
-                           teacher.weights->head.stored, teacher.precision},
-                          config.head_scratch_bytes,
-                          [&](int64_t row, std::span<float> student_logits, std::span<float> teacher_logits) {
-                            const size_t r = first + static_cast<size_t>(row);
-                            results[r] = full_position_gradient(student_logits, teacher_logits, position(r),
-                                                                config.objective);
-                          });
-                    });
+    const size_t width = static_cast<size_t>(teacher.head.columns);
+    const Buffer teacher_states = in_batch_order(teacher, items, origins);
+    pass.accumulate(
+        gradients, batch, rows,
+        [&](std::span<float> grad_states, std::span<float> grad_head, std::span<const float> states,
+            size_t first) {
+          const size_t count = states.size() / static_cast<size_t>(student.config.hidden_size);
+          kernels::vocab_head_pairs(
+              grad_states, grad_head, {states, student.head.stored, precision},
+              {teacher_states.span().subspan(first * width, count * width), teacher.head, teacher.precision},
+              config.head_scratch_bytes,
+              [&](int64_t row, std::span<float> student_logits, std::span<float> teacher_logits) {
+                const size_t r = first + static_cast<size_t>(row);
+                results[r] =
+                    full_position_gradient(student_logits, teacher_logits, position(r), config.objective);
+              });
+        });
   } else {
     pass.accumulate(gradients, batch, rows,
                     [&](std::span<float> grad_states, std::span<float> grad_head,

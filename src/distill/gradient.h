@@ -29,19 +29,26 @@ struct MicrobatchResult {
   uint64_t tokens = 0;       // valid
   uint64_t clipped = 0, dual_clipped = 0, clamped = 0, terms = 0;
   double policy_kl = 0;  // summed over tokens
+
+  MicrobatchResult& operator+=(const MicrobatchResult& other);
 };
 
-// Teacher for the objectives that compare whole distributions; its workspace is reused.
-struct FullTeacher {
-  const model::Weights* weights = nullptr;
+// The teacher for the objectives that compare whole distributions: its states after the last norm that
+// predict each response token, item after item, and what turns them into logits.
+struct TeacherRows {
+  Buffer states;                  // [sum of responses, D of the teacher]
+  kernels::WeightView head = {};  // [V, D of the teacher]
   kernels::Precision precision = kernels::Precision::f32;
-  model::Workspace* workspace = nullptr;
 };
 
-// Adds to gradients. `pass` must belong to `student`.
+// Of a teacher in this process, by one packed pass.
+TeacherRows teacher_rows(const model::Weights& teacher, std::span<const TrainingItem> items,
+                         kernels::Precision precision, model::Workspace& workspace);
+
+// Adds to gradients. `pass` must belong to `student`. `teacher` is read where the objective needs it.
 MicrobatchResult accumulate_gradient(model::Gradients& gradients, model::TrainingPass& pass,
                                      const model::Weights& student, std::span<const TrainingItem> items,
                                      const GradientConfig& config, kernels::Precision precision,
-                                     const FullTeacher& teacher = {});
+                                     const TeacherRows& teacher = {});
 
 }  // namespace ropd::distill

@@ -51,7 +51,7 @@ struct Outcome {
 };
 
 Outcome run(const model::Parameters& student, const std::vector<std::vector<TrainingItem>>& microbatches,
-            const GradientConfig& config, const FullTeacher& teacher = {},
+            const GradientConfig& config, const TeacherRows& teacher = {},
             Precision precision = Precision::f32) {
   const auto weights = student.weights();
   model::Gradients gradients(student);
@@ -162,11 +162,13 @@ TEST(AccumulateGradient, FullReverseKlVanishesWhenModelsAgreeAndPullsOtherwise) 
   const ObjectiveConfig objective{.kind = ObjectiveKind::full_reverse_kl};
   const Prepared p = prepare(student, teacher, objective);
   model::Workspace workspace;
-  const auto same = student.weights(), other = teacher.weights();
-  const auto zero = run(student, {p.items}, {.objective = objective}, {&same, Precision::f32, &workspace});
+  const auto rows_of = [&](const model::Parameters& parameters) {
+    return teacher_rows(parameters.weights(), p.items, Precision::f32, workspace);
+  };
+  const auto zero = run(student, {p.items}, {.objective = objective}, rows_of(student));
   EXPECT_EQ(zero.result.weighted_loss, 0.0);
   for (const float g : zero.gradient) ASSERT_EQ(g, 0.0f);
-  const auto pull = run(student, {p.items}, {.objective = objective}, {&other, Precision::f32, &workspace});
+  const auto pull = run(student, {p.items}, {.objective = objective}, rows_of(teacher));
   EXPECT_GT(pull.result.weighted_loss, 0.0);
 }
 

@@ -27,18 +27,6 @@ Buffer predicting_rows(const Buffer& hidden, int64_t width,
   return gathered;
 }
 
-// One packed pass: hidden states of the rows that predict the tokens of each response.
-Buffer predict(const model::Weights& weights, std::span<const model::PromptedResponse> responses,
-               Precision precision, model::Workspace& workspace) {
-  const auto [batch, first_rows] = model::pack_responses(responses, model::Prompts::shared);
-  std::vector<std::pair<int64_t, int64_t>> ranges;
-  for (size_t i = 0; i < responses.size(); ++i)
-    ranges.emplace_back(first_rows[i], first_rows[i] + static_cast<int64_t>(responses[i].response.size()));
-  Buffer hidden(batch.tokens.size() * static_cast<size_t>(weights.config.hidden_size));
-  model::forward(hidden, weights, batch, precision, workspace);
-  return predicting_rows(hidden, weights.config.hidden_size, ranges);
-}
-
 // Calls score_some(weights, items, workspace) for all responses, those to the same prompt one behind the
 // other; it returns how many tokens it has scored. Threads take items of their own when the model is small;
 // what a response is scored with shows in no bit of its scores.
@@ -151,6 +139,17 @@ void check_rollouts(std::span<const Rollout> rollouts, const ModelConfig& config
   }
 }
 
+Buffer predicting_states(const model::Weights& weights, std::span<const model::PromptedResponse> responses,
+                         Precision precision, model::Workspace& workspace) {
+  const auto [batch, first_rows] = model::pack_responses(responses, model::Prompts::shared);
+  std::vector<std::pair<int64_t, int64_t>> ranges;
+  for (size_t i = 0; i < responses.size(); ++i)
+    ranges.emplace_back(first_rows[i], first_rows[i] + static_cast<int64_t>(responses[i].response.size()));
+  Buffer hidden(batch.tokens.size() * static_cast<size_t>(weights.config.hidden_size));
+  model::forward(hidden, weights, batch, precision, workspace);
+  return predicting_rows(hidden, weights.config.hidden_size, ranges);
+}
+
 std::vector<Scores> score_student(const model::Weights& student, std::span<const Rollout> rollouts,
                                   const ScoringConfig& config, model::Workspace& workspace,
                                   const ScoringProgress& progress) {
@@ -166,7 +165,7 @@ std::vector<Scores> score_student(const model::Weights& student, std::span<const
       some.push_back(responses[i]);
       sampled.insert(sampled.end(), rollouts[i].response_ids.begin(), rollouts[i].response_ids.end());
     }
-    const Buffer rows = predict(weights, some, config.precision, memory);
+    const Buffer rows = predicting_states(weights, some, config.precision, memory);
     std::vector<int64_t> one_each(sampled.size() + 1);
     for (size_t i = 0; i < one_each.size(); ++i) one_each[i] = static_cast<int64_t>(i);
     const kernels::ScoreRequest request{config.temperature, config.top_k, /*with_entropy=*/true, one_each,
@@ -261,7 +260,7 @@ void score_teacher(std::span<Scores> scores, const model::Weights& teacher, std:
         given_begins.push_back(static_cast<int64_t>(given.size()));
       }
     }
-    const Buffer rows = predict(weights, some, config.precision, memory);
+    const Buffer rows = predicting_states(weights, some, config.precision, memory);
     const kernels::ScoreRequest request{config.temperature, config.top_k, /*with_entropy=*/false,
                                         given_begins, given};
     const auto result = score_head(rows, weights.head, config.precision, request);

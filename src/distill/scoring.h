@@ -26,6 +26,11 @@ struct ScoringConfig {
 // all.
 using ScoringProgress = std::function<void(size_t rollouts, uint64_t tokens)>;
 
+// The states after the last norm that predict each token of each response [sum of responses, D], by one
+// packed pass.
+Buffer predicting_states(const model::Weights& weights, std::span<const model::PromptedResponse> responses,
+                         Precision precision, model::Workspace& workspace);
+
 // Candidates, student log-probabilities, sampled log-probabilities and entropy of every rollout.
 std::vector<Scores> score_student(const model::Weights& student, std::span<const Rollout> rollouts,
                                   const ScoringConfig& config, model::Workspace& workspace,

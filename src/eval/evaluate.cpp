@@ -78,31 +78,32 @@ Json read_generation_record(const Path& directory) {
   return record;
 }
 
-Json generation_record(const rollout::Engine& engine, const Suite& suite, const text::Tokenizer& tokenizer,
-                       const text::ChatTemplate& chat_template, const GenerationOrigin& origin) {
-  const auto& sampling = engine.config().sampling;
+Json generation_record(const rollout::Generator& generator, const Suite& suite,
+                       const text::Tokenizer& tokenizer, const text::ChatTemplate& chat_template,
+                       const GenerationOrigin& origin) {
+  const auto& sampling = generator.config().sampling;
   return {{"suite", suite.name},
           {"suite_fingerprint", suite.fingerprint},
           {"model", origin.model},
           {"model_fingerprint", origin.model_fingerprint},
-          {"policy_step", engine.policy_step()},
+          {"policy_step", generator.policy_step()},
           {"tokenizer_fingerprint", tokenizer.fingerprint()},
           {"template_hash", chat_template.hash()},
-          {"max_tokens", engine.config().max_response_tokens},
+          {"max_tokens", generator.config().max_response_tokens},
           {"temperature", sampling.temperature},
           {"top_p", sampling.top_p},
           {"top_k", sampling.top_k},
           {"greedy", sampling.greedy},
           {"seed", origin.seed},
-          {"precision", engine.precision() == model::Precision::bf16 ? "bf16" : "f32"}};
+          {"precision", generator.precision() == model::Precision::bf16 ? "bf16" : "f32"}};
 }
 
-GenerationResult generate_responses(rollout::Engine& engine, const Suite& suite,
+GenerationResult generate_responses(rollout::Generator& generator, const Suite& suite,
                                     const text::Tokenizer& tokenizer, const text::ChatTemplate& chat_template,
                                     const Path& directory, const GenerationOrigin& origin) {
   const Path path = directory / "responses.jsonl";
   std::filesystem::create_directories(directory);
-  check_record(directory, generation_record(engine, suite, tokenizer, chat_template, origin));
+  check_record(directory, generation_record(generator, suite, tokenizer, chat_template, origin));
   GenerationResult result;
   std::vector<ResponseId> missing;
   std::optional<AppendFile> file;  // cuts a torn last line off; nobody else writes while we read
@@ -118,7 +119,7 @@ GenerationResult generate_responses(rollout::Engine& engine, const Suite& suite,
              missing.empty() ? "" : ", going on with the others");
   if (missing.empty()) return result;
   const auto requests = make_requests(suite, missing, tokenizer, chat_template, origin.seed);
-  engine.check(requests);
+  generator.check(requests);
   if (!file) file.emplace(path);
   Progress progress("responses", requests.size(), "tok");
   auto last_sync = std::chrono::steady_clock::now();
@@ -137,7 +138,7 @@ GenerationResult generate_responses(rollout::Engine& engine, const Suite& suite,
     }
     progress.update(so_far.num_done, so_far.num_tokens, so_far.note());
   };
-  result.run = engine.run(requests, hooks);
+  result.run = generator.run(requests, hooks);
   file->sync();
   progress.update(result.run.num_done, result.run.num_tokens, result.run.note());
   result.is_finished = !result.run.was_stopped;

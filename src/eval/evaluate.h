@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "eval/scoring.h"
 #include "eval/suite.h"
-#include "rollout/engine.h"
+#include "rollout/generator.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -31,11 +31,12 @@ struct GenerationResult {
 
 // How the responses of a folder are made: suite, model, tokenizer, template, sampling. The content of
 // generation.json.
-Json generation_record(const rollout::Engine& engine, const Suite& suite, const text::Tokenizer& tokenizer,
-                       const text::ChatTemplate& chat_template, const GenerationOrigin& origin);
+Json generation_record(const rollout::Generator& generator, const Suite& suite,
+                       const text::Tokenizer& tokenizer, const text::ChatTemplate& chat_template,
+                       const GenerationOrigin& origin);
 
 // Fills DIRECTORY/responses.jsonl. The folder is made when it is absent.
-GenerationResult generate_responses(rollout::Engine& engine, const Suite& suite,
+GenerationResult generate_responses(rollout::Generator& generator, const Suite& suite,
                                     const text::Tokenizer& tokenizer, const text::ChatTemplate& chat_template,
                                     const Path& directory, const GenerationOrigin& origin);
 

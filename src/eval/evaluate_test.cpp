@@ -9,6 +9,7 @@
 #include "base/threads.h"
 #include "eval/responses.h"
 #include "rollout/fingerprint.h"
+#include "rollout/local_generator.h"
 #include "support/byte_tokenizer.h"
 #include "support/naive_model.h"
 #include "support/test_data.h"
@@ -43,7 +44,7 @@ class Evaluate : public ::testing::Test {
     config.vocab_size = 256;
     return config;
   }
-  rollout::Engine engine(double temperature = 1) {
+  rollout::LocalGenerator engine(double temperature = 1) {
     rollout::EngineConfig engine_config;
     engine_config.max_response_tokens = 24;
     engine_config.eos_ids = {5, 11, 40};

@@ -119,7 +119,7 @@ Path RunDirectory::samples(uint64_t iteration) const {
   return path_ / "samples" / ("iter-" + padded(iteration, 4) + ".jsonl");
 }
 
-std::string describe_environment(std::string_view command_line) {
+std::string describe_environment(std::string_view command_line, Layout layout) {
   utsname system{};
   ::uname(&system);
   const nlohmann::ordered_json json = {
@@ -136,6 +136,7 @@ std::string describe_environment(std::string_view command_line) {
       {"threads", num_threads()},
       {"memory", proc_value("/proc/meminfo", "MemTotal")},
   };
+  if (layout == Layout::one_line) return json.dump(-1, ' ', false, Json::error_handler_t::replace);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -1,6 +1,6 @@
 // The folder of one run (docs/formats.md): where its files lie, and that one process at a time writes them.
-//   config.yaml environment.json metrics.jsonl progress.json banks/ rollouts/ samples/ checkpoints/ eval/
-//   tensorboard/ report.html
+//   config.yaml environment.json resumed.jsonl metrics.jsonl progress.json banks/ rollouts/ samples/
+//   checkpoints/ eval/ tensorboard/ report.html
 #pragma once
 #include <cstdint>
 #include <string>
@@ -27,6 +27,9 @@ class RunDirectory {
   const Path& path() const { return path_; }
   Path config() const { return path_ / "config.yaml"; }
   Path environment() const { return path_ / "environment.json"; }
+  Path resumed() const {
+    return path_ / "resumed.jsonl";
+  }  // as environment.json, a line for each later session
   Path metrics() const { return path_ / "metrics.jsonl"; }
   Path progress() const { return path_ / "progress.json"; }
   Path tensorboard() const { return path_ / "tensorboard"; }
@@ -45,7 +48,8 @@ class RunDirectory {
 };
 
 // Versions, machine, threads and git revision as JSON text; command_line is how the run was started.
-std::string describe_environment(std::string_view command_line);
+enum class Layout { indented, one_line };
+std::string describe_environment(std::string_view command_line, Layout layout = Layout::indented);
 
 // Fails before training when the disk cannot take what the run will write. `what` names it: "4 checkpoints
 // of 7.2 GB".

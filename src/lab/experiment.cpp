@@ -25,6 +25,7 @@
 #include "lab/models.h"
 #include "rollout/bank.h"
 #include "rollout/fingerprint.h"
+#include "rollout/local_generator.h"
 #include "stats/metrics.h"
 #include "train/branch.h"
 #include "train/queries.h"
@@ -161,8 +162,9 @@ class Lab {
     if (!add_run(results, runs, {"initial-only", Role::initial_only}, seed, folder / "initial", {}))
       return false;
 
-    const auto tau =
-        find_tau(io::read_metrics(current / "metrics.jsonl").iterations, config.trigger.persistence);
+    // This run kept sampling; what R-OPD would have done is in the D and V that were recorded all along.
+    const auto tau = curriculum::find_tau(*train::make_trigger(config.trigger),
+                                          io::read_metrics(current / "metrics.jsonl").iterations);
     const auto branch = [&](Method method, const char* name, uint64_t iteration,
                             std::optional<uint64_t> shown_tau) {
       const auto branched = config_for(method.role, seed, folder / name);
@@ -242,7 +244,7 @@ class Lab {
       rollout::EngineConfig config;
       config.max_response_tokens = kEvaluationTokens;
       config.eos_ids = directory->generation().eos_ids;
-      rollout::Engine engine(weights, model::Precision::f32, config);
+      rollout::LocalGenerator engine(weights, model::Precision::f32, config);
       const auto generated =
           eval::generate_responses(engine, suite, tokenizer, text::ChatTemplate::load(model), folder,
                                    {model.string(), rollout::weights_fingerprint(weights), 1});
@@ -288,7 +290,7 @@ class Lab {
     rollout::EngineConfig config;
     config.max_response_tokens = kTrainingTokens;
     config.eos_ids = directory->generation().eos_ids;
-    rollout::Engine engine(weights, model::Precision::f32, config);
+    rollout::LocalGenerator engine(weights, model::Precision::f32, config);
     auto train_config = lab_train_config(options_, models_, data_, 1);
     const auto queries = train::load_queries(
         train_config,
@@ -336,15 +338,6 @@ class Lab {
 };
 
 }  // namespace
-
-std::optional<uint64_t> find_tau(const std::vector<IterationRecord>& iterations, uint64_t persistence) {
-  uint64_t in_a_row = 0;
-  for (const IterationRecord& record : iterations) {
-    in_a_row = record.trigger.qualifies.value_or(false) ? in_a_row + 1 : 0;
-    if (in_a_row >= persistence) return record.iteration;
-  }
-  return std::nullopt;
-}
 
 train::TrainConfig lab_train_config(const LabOptions& options, const Path& models, const Path& data,
                                     uint64_t seed) {

@@ -30,10 +30,6 @@ struct LabOptions {
 train::TrainConfig lab_train_config(const LabOptions& options, const Path& models, const Path& data,
                                     uint64_t seed);
 
-// The iteration that would have set the trigger in a run that kept sampling; its D and V were recorded all
-// along.
-std::optional<uint64_t> find_tau(const std::vector<IterationRecord>& iterations, uint64_t persistence);
-
 // A run of the laboratory under the name of its method, for the report.
 struct NamedRun {
   std::string method;

@@ -6,24 +6,6 @@
 namespace ropd::lab {
 namespace {
 
-std::vector<IterationRecord> trace(const std::vector<int>& qualifies) {
-  std::vector<IterationRecord> records;
-  for (const int value : qualifies) {
-    IterationRecord record;
-    record.iteration = records.size() + 1;
-    if (value >= 0) record.trigger.qualifies = value == 1;
-    records.push_back(record);
-  }
-  return records;
-}
-
-TEST(FindTau, IsTheSecondOfTwoQualifyingComparisonsInARow) {
-  EXPECT_EQ(find_tau(trace({-1, 1, 0, 1, 1, 1}), 2), 5u);
-  EXPECT_EQ(find_tau(trace({-1, 1, 1}), 2), 3u);
-  EXPECT_EQ(find_tau(trace({-1, 1, 0, 1}), 2), std::nullopt);
-  EXPECT_EQ(find_tau(trace({-1, 1, -1, 1, 1}), 2), 5u);
-}
-
 TEST(LabTrainConfig, IsThePapersIterationOnLabModels) {
   const auto config = lab_train_config({}, "models", "data", 3);
   EXPECT_EQ(config.train.responses_per_iteration, 480u);

@@ -54,8 +54,9 @@ std::vector<Request> make_requests(std::span<const PromptedQuery> queries, uint3
   return requests;
 }
 
-io::BankMeta bank_meta(const Engine& engine, std::span<const Request> requests, const BankOrigin& origin) {
-  return bank_meta(engine.config(), engine.precision(), engine.policy_step(), requests, origin);
+io::BankMeta bank_meta(const Generator& generator, std::span<const Request> requests,
+                       const BankOrigin& origin) {
+  return bank_meta(generator.config(), generator.precision(), generator.policy_step(), requests, origin);
 }
 
 io::BankMeta bank_meta(const EngineConfig& engine, model::Precision precision, uint64_t policy_step,
@@ -74,11 +75,11 @@ io::BankMeta bank_meta(const EngineConfig& engine, model::Precision precision, u
           .count = requests.size()};
 }
 
-BankResult make_bank(Engine& engine, std::span<const Request> requests, const Path& path,
+BankResult make_bank(Generator& generator, std::span<const Request> requests, const Path& path,
                      const BankOrigin& origin, const BankOptions& options) {
-  engine.check(requests);
-  io::BankStream stream(path, keys_of(requests), bank_meta(engine, requests, origin),
-                        {.vocab_size = engine.model_config().vocab_size});
+  generator.check(requests);
+  io::BankStream stream(path, keys_of(requests), bank_meta(generator, requests, origin),
+                        {.vocab_size = generator.vocab_size()});
   BankResult result;
   const std::vector<size_t> missing = stream.missing();
   result.num_kept = requests.size() - missing.size();
@@ -111,7 +112,7 @@ BankResult make_bank(Engine& engine, std::span<const Request> requests, const Pa
       hooks.on_row = [&](size_t index, Token token, std::span<const float> logits) {
         options.on_row(missing[index], token, logits);
       };
-    result.run = engine.run(wanted, hooks);
+    result.run = generator.run(wanted, hooks);
     stream.sync();
     progress.update(result.run.num_done, result.run.num_tokens, result.run.note());
   }
@@ -121,17 +122,13 @@ BankResult make_bank(Engine& engine, std::span<const Request> requests, const Pa
 }
 
 std::vector<Rollout> read_bank(const Path& path, const io::RolloutLimits& limits,
-                               const std::string& fingerprint, OriginCheck check) {
+                               const std::string& fingerprint) {
   const auto meta = io::read_bank_meta(path);
-  if (!meta) {
+  if (!meta)
     log_info(path.string(), ": no description beside it, so its model is not known");
-  } else if (meta->model_fingerprint != fingerprint) {
-    std::ostringstream text;
-    text << path.string() << ": was sampled from another model (" << meta->model << ", fingerprint "
-         << meta->model_fingerprint.substr(0, 12) << ", expected " << fingerprint.substr(0, 12) << ")";
-    if (check == OriginCheck::refuse) fail(text.str());
-    log_warning(text.str());
-  }
+  else if (meta->model_fingerprint != fingerprint)
+    fail(path.string(), ": was sampled from another model (", meta->model, ", fingerprint ",
+         meta->model_fingerprint.substr(0, 12), ", expected ", fingerprint.substr(0, 12), ")");
   auto rollouts = io::read_rollouts(path, limits);
   if (meta && meta->count != rollouts.size())
     fail(path.string(), ": ", rollouts.size(), " rollouts, its description says ", meta->count,

@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "io/rollout_file.h"
-#include "rollout/engine.h"
+#include "rollout/generator.h"
 
 namespace ropd::rollout {
 
@@ -25,10 +25,10 @@ struct PromptedQuery {
 std::vector<Request> make_requests(std::span<const PromptedQuery> queries, uint32_t first_sample,
                                    uint32_t count, uint64_t seed);
 
-// Where a bank comes from, for its description beside it (the rest is taken from the engine).
+// Where a bank comes from, for its description beside it (the rest is taken from the generator).
 struct BankOrigin {
   std::string model;        // a path, for people
-  std::string fingerprint;  // weights_fingerprint of the weights in the engine
+  std::string fingerprint;  // of the weights in the generator
   uint64_t seed = 0;
 };
 
@@ -47,20 +47,19 @@ struct BankResult {
 };
 
 // The description that make_bank writes and compares; the second form needs no weights.
-io::BankMeta bank_meta(const Engine& engine, std::span<const Request> requests, const BankOrigin& origin);
+io::BankMeta bank_meta(const Generator& generator, std::span<const Request> requests,
+                       const BankOrigin& origin);
 io::BankMeta bank_meta(const EngineConfig& engine, model::Precision precision, uint64_t policy_step,
                        std::span<const Request> requests, const BankOrigin& origin);
 
 // Samples what is missing of `path`. A response is durable when progress counts it as done. Fails, leaving
 // everything as it is, when the file there was made in another way.
-BankResult make_bank(Engine& engine, std::span<const Request> requests, const Path& path,
+BankResult make_bank(Generator& generator, std::span<const Request> requests, const Path& path,
                      const BankOrigin& origin, const BankOptions& options = {});
 
-enum class OriginCheck { warn, refuse };
-
-// The rollouts of a bank, ids checked against the limits. Where its description names another model than
-// `fingerprint`, warns or fails; a file without description is accepted with a note.
+// The rollouts of a bank, ids checked against the limits. Fails where its description names another model
+// than `fingerprint`; a file without description is accepted with a note.
 std::vector<Rollout> read_bank(const Path& path, const io::RolloutLimits& limits,
-                               const std::string& fingerprint, OriginCheck check);
+                               const std::string& fingerprint);
 
 }  // namespace ropd::rollout

@@ -13,6 +13,7 @@
 #include "base/stop.h"
 #include "base/threads.h"
 #include "rollout/fingerprint.h"
+#include "rollout/local_generator.h"
 #include "support/naive_model.h"
 #include "support/test_data.h"
 
@@ -33,17 +34,17 @@ class BankTest : public testing::Test {
     set_log_level(LogLevel::info);
     set_progress_mode(ProgressMode::automatic);
   }
-  Engine make_engine(bool with_logprobs = true) const {
+  LocalGenerator make_engine(bool with_logprobs = true) const {
     EngineConfig config;
     config.max_response_tokens = 40;
     config.eos_ids = {5};
     config.memory_bytes = 16 << 20;
     config.with_logprobs = with_logprobs;
-    return Engine(parameters_.weights(), model::Precision::f32, config, 0);
+    return LocalGenerator(parameters_.weights(), model::Precision::f32, config, 0);
   }
   BankOrigin origin() const { return {"tiny", weights_fingerprint(parameters_.weights()), 17}; }
   BankResult make(const Path& path, const BankOptions& options = {}) const {
-    Engine engine = make_engine();
+    LocalGenerator engine = make_engine();
     return make_bank(engine, requests_, path, origin(), options);
   }
   template <class Action>
@@ -69,7 +70,7 @@ TEST_F(BankTest, HoldsEveryResponseInOrderOfTheRequests) {
       path, {.decode = [](std::span<const Token> ids) { return std::to_string(ids.size()) + " tokens"; }});
   EXPECT_TRUE(result.is_finished);
   EXPECT_EQ(result.run.num_done, requests_.size());
-  const auto rollouts = read_bank(path, {.vocab_size = 37}, origin().fingerprint, OriginCheck::refuse);
+  const auto rollouts = read_bank(path, {.vocab_size = 37}, origin().fingerprint);
   ASSERT_EQ(rollouts.size(), requests_.size());
   for (size_t i = 0; i < rollouts.size(); ++i) {
     EXPECT_EQ(rollouts[i].query_id, requests_[i].query_id);
@@ -143,7 +144,7 @@ TEST_F(BankTest, GoesOnFromATornFile) {
   make(directory_ / "whole.jsonl");
   const std::string expected = read_file(directory_ / "whole.jsonl");
   const Path path = directory_ / "bank.jsonl";
-  Engine engine = make_engine();
+  LocalGenerator engine = make_engine();
   { io::BankStream stream(path, {}, bank_meta(engine, requests_, origin())); }
   write_file_atomically(directory_ / "bank.partial.jsonl", expected.substr(0, expected.size() / 3));
   const BankResult rest = make(path);
@@ -156,10 +157,10 @@ TEST_F(BankTest, RefusesAFileThatWasMadeInAnotherWay) {
   const Path path = directory_ / "bank.jsonl";
   make(path);
   const std::string before = read_file(path);
-  Engine without = make_engine(/*with_logprobs=*/false);
+  LocalGenerator without = make_engine(/*with_logprobs=*/false);
   EXPECT_THAT(error_of([&] { make_bank(without, requests_, path, origin()); }),
               testing::HasSubstr("made in another way: requests_fingerprint"));
-  Engine engine = make_engine();
+  LocalGenerator engine = make_engine();
   BankOrigin other = origin();
   other.fingerprint = "other";
   EXPECT_THAT(error_of([&] { make_bank(engine, requests_, path, other); }),
@@ -171,7 +172,7 @@ TEST_F(BankTest, RefusesAFileThatWasMadeInAnotherWay) {
 }
 
 TEST_F(BankTest, BadRequestsLeaveNoFiles) {
-  Engine engine = make_engine();
+  LocalGenerator engine = make_engine();
   queries_.push_back({"empty", {}, ""});
   EXPECT_THAT(error_of([&] {
                 make_bank(engine, make_requests(queries_, 0, 1, 1), directory_ / "bank.jsonl", origin());
@@ -183,15 +184,13 @@ TEST_F(BankTest, BadRequestsLeaveNoFiles) {
 TEST_F(BankTest, ReadingChecksModelCountAndVocabulary) {
   const Path path = directory_ / "bank.jsonl";
   make(path);
-  EXPECT_THAT(error_of([&] { (void)read_bank(path, {}, "other", OriginCheck::refuse); }),
+  EXPECT_THAT(error_of([&] { (void)read_bank(path, {}, "other"); }),
               testing::HasSubstr("was sampled from another model (tiny"));
-  EXPECT_EQ(read_bank(path, {}, "other", OriginCheck::warn).size(), requests_.size());
-  EXPECT_THAT(
-      error_of([&] { (void)read_bank(path, {.vocab_size = 3}, origin().fingerprint, OriginCheck::refuse); }),
-      testing::HasSubstr("the vocabulary has 3 entries"));
+  EXPECT_THAT(error_of([&] { (void)read_bank(path, {.vocab_size = 3}, origin().fingerprint); }),
+              testing::HasSubstr("the vocabulary has 3 entries"));
   const std::string content = read_file(path);
   write_file_atomically(path, content.substr(0, content.find('\n') + 1));
-  EXPECT_THAT(error_of([&] { (void)read_bank(path, {}, origin().fingerprint, OriginCheck::warn); }),
+  EXPECT_THAT(error_of([&] { (void)read_bank(path, {}, origin().fingerprint); }),
               testing::HasSubstr("1 rollouts, its description says 24"));
 }
 

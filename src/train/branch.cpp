@@ -11,15 +11,6 @@
 namespace ropd::train {
 namespace {
 
-curriculum::Comparison recorded_comparison(const TriggerRecord& record) {
-  curriculum::Comparison comparison;
-  comparison.within = record.within;
-  comparison.distance = record.distance;
-  comparison.noise = record.noise;
-  comparison.note = record.note;
-  return comparison;
-}
-
 Path find_checkpoint(const Path& directory, uint64_t step) {
   for (const auto& entry : io::list_checkpoints(directory))
     if (entry.step == step) return entry.path;
@@ -57,9 +48,8 @@ void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
     fail(from.string(), ": cannot branch, the runs differ in more than their curriculum");
   const Path checkpoint = find_checkpoint(from / "checkpoints", step);
   io::verify_checkpoint(checkpoint);
-  RunState state =
-      parse_run_state(read_file(checkpoint / "state.json"), (checkpoint / "state.json").string());
-  if (state.minibatches != 0)
+  SavedRun saved = read_run_state(checkpoint);
+  if (saved.minibatches != 0)
     fail(checkpoint.string(), ": taken in the middle of an iteration; branch between iterations");
 
   auto curriculum = make_curriculum(config);
@@ -75,11 +65,11 @@ void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
       fail(from.string(), ": cannot branch at step ", step, ", iteration ", recorded.iteration, " used ",
            recorded.source, " where the new run uses ", expected);
     IterationRecord record = recorded;
-    record.trigger = curriculum.close_iteration(recorded_comparison(recorded.trigger));
+    record.trigger = curriculum.close_iteration(curriculum::evidence_of(recorded));
     for (const StepRecord& s : record.steps) lines += io::metrics_line(s) + "\n";
     lines += io::metrics_line(record) + "\n";
   }
-  state.curriculum = curriculum.state();
+  saved.curriculum = curriculum.state();
 
   // Built beside its place, so that an interrupted branching leaves nothing that looks like a run.
   const Path output = without_trailing_slash(config.output), temporary = output.string() + ".branching";
@@ -91,7 +81,7 @@ void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
       if (std::filesystem::exists(from / folder))
         std::filesystem::copy(from / folder, temporary / folder, std::filesystem::copy_options::recursive);
     // What the other run made later came from weights that this one will never have.
-    for (uint64_t iteration = state.curriculum.closed_iterations + 1; iteration <= parent.train.iterations;
+    for (uint64_t iteration = curriculum.closed_iterations() + 1; iteration <= parent.train.iterations;
          ++iteration)
       remove_bank(directory.rollouts(iteration));
     for (const StageConfig& stage : parent.curriculum.stages)
@@ -103,7 +93,7 @@ void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
         if (entry.path().filename() != "MANIFEST.json" && entry.path().filename() != "state.json")
           std::filesystem::copy(entry.path(), folder / entry.path().filename(),
                                 std::filesystem::copy_options::recursive);
-      write_file_atomically(folder / "state.json", write_run_state(state));
+      write_file_atomically(folder / "state.json", write_run_state(saved));
     });
   }
   std::filesystem::rename(temporary, output);

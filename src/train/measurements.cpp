@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/memory_info.h"
+
 namespace ropd::train {
 
 void measure_batch(IterationRecord& record, std::span<const Rollout> rollouts, uint64_t policy_step) {
@@ -67,6 +69,56 @@ DistillationMeans measure_distillation(std::span<const Scores> scores,
                        &sum.kl_sampled, &sum.entropy, &sum.masked_fraction})
     *mean /= std::max(positions, 1.0);
   return sum;
+}
+
+void add_share(DistillationMeans& whole, const DistillationMeans& part, double share) {
+  for (const auto mean :
+       {&DistillationMeans::student_mass, &DistillationMeans::teacher_mass, &DistillationMeans::overlap,
+        &DistillationMeans::kl_candidates, &DistillationMeans::kl_sampled, &DistillationMeans::entropy,
+        &DistillationMeans::masked_fraction})
+    whole.*mean += share * part.*mean;
+}
+
+void measure_gradient(StepRecord& record, const MinibatchGradient& gradient) {
+  const distill::MicrobatchResult& sums = gradient.sums;
+  record.microbatches = gradient.microbatches;
+  record.tokens = sums.tokens;
+  record.loss = sums.weighted_loss;
+  record.grad_norm = gradient.norm;
+  const double terms = static_cast<double>(std::max<uint64_t>(sums.terms, 1));
+  record.clip = {.clip_fraction = static_cast<double>(sums.clipped) / terms,
+                 .dual_clip_fraction = static_cast<double>(sums.dual_clipped) / terms,
+                 .clamp_fraction = static_cast<double>(sums.clamped) / terms,
+                 .policy_kl = sums.policy_kl / static_cast<double>(std::max<uint64_t>(sums.tokens, 1))};
+  record.skipped = !gradient.is_finite();
+  record.skip_reason = gradient.not_finite;
+  record.tokens_per_second =
+      static_cast<double>(record.tokens) /
+      std::max(record.seconds_gradient + record.seconds_trigger + record.seconds_optimizer, 1e-9);
+}
+
+void measure_steps(IterationRecord& record) {
+  double counted = 0;
+  for (const StepRecord& step : record.steps) {
+    record.seconds.update += step.seconds_gradient + step.seconds_trigger + step.seconds_optimizer;
+    if (step.skipped) continue;
+    ++counted;
+    record.loss += step.loss;
+    record.grad_norm += step.grad_norm;
+    const double share = static_cast<double>(step.sequences) / static_cast<double>(record.responses);
+    record.clip.clip_fraction += share * step.clip.clip_fraction;
+    record.clip.dual_clip_fraction += share * step.clip.dual_clip_fraction;
+    record.clip.clamp_fraction += share * step.clip.clamp_fraction;
+    record.clip.policy_kl += share * step.clip.policy_kl;
+  }
+  record.loss /= std::max(counted, 1.0);
+  record.grad_norm /= std::max(counted, 1.0);
+  const double tokens = static_cast<double>(record.response_tokens);
+  record.tokens_per_second = tokens / std::max(record.seconds.total, 1e-9);
+  record.score_tokens_per_second =
+      tokens / std::max(record.seconds.score_student + record.seconds.score_teacher, 1e-9);
+  record.update_tokens_per_second = tokens / std::max(record.seconds.update, 1e-9);
+  record.peak_memory_bytes = peak_memory_bytes();
 }
 
 void measure_drift(IterationRecord& record, std::span<const Rollout> rollouts,

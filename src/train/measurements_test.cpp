@@ -102,6 +102,70 @@ TEST(Measurements, DriftIsBetweenTheSamePolicyOnly) {
   EXPECT_FALSE(none.drift_mean.has_value());
 }
 
+TEST(Measurements, AStepTellsOfItsGradient) {
+  StepRecord step;
+  step.seconds_gradient = 3;
+  step.seconds_optimizer = 2;
+  measure_gradient(step, {.sums = {.weighted_loss = 3,
+                                   .tokens = 10,
+                                   .clipped = 4,
+                                   .dual_clipped = 2,
+                                   .clamped = 1,
+                                   .terms = 20,
+                                   .policy_kl = 5},
+                          .microbatches = 2,
+                          .norm = 7,
+                          .not_finite = ""});
+  EXPECT_EQ(step.loss, 3);
+  EXPECT_EQ(step.tokens, 10u);
+  EXPECT_EQ(step.grad_norm, 7);
+  EXPECT_EQ(step.clip.clip_fraction, 0.2);
+  EXPECT_EQ(step.clip.dual_clip_fraction, 0.1);
+  EXPECT_EQ(step.clip.clamp_fraction, 0.05);
+  EXPECT_EQ(step.clip.policy_kl, 0.5);
+  EXPECT_EQ(step.tokens_per_second, 2);
+  EXPECT_FALSE(step.skipped);
+  measure_gradient(step, {.sums = {}, .microbatches = 0, .norm = NAN, .not_finite = "x is nan"});
+  EXPECT_TRUE(step.skipped);
+  EXPECT_EQ(step.skip_reason, "x is nan");
+}
+
+TEST(Measurements, AnIterationsMeansAreThoseOfItsStepsWithoutSkippedOnes) {
+  IterationRecord record;
+  record.responses = 10;
+  record.response_tokens = 60;
+  record.seconds.total = 30;
+  record.seconds.score_student = 4;
+  record.seconds.score_teacher = 6;
+  StepRecord step;
+  step.sequences = 8;
+  step.loss = 2;
+  step.grad_norm = 4;
+  step.clip.clip_fraction = 0.5;
+  step.seconds_gradient = 3;
+  step.seconds_trigger = 0.5;
+  step.seconds_optimizer = 1.5;
+  record.steps = {step, step};
+  record.steps[1].skipped = true;
+  record.steps[1].loss = NAN;
+  measure_steps(record);
+  EXPECT_EQ(record.loss, 2);
+  EXPECT_EQ(record.grad_norm, 4);
+  EXPECT_EQ(record.clip.clip_fraction, 0.4);
+  EXPECT_EQ(record.seconds.update, 10);
+  EXPECT_EQ(record.tokens_per_second, 2);
+  EXPECT_EQ(record.score_tokens_per_second, 6);
+  EXPECT_EQ(record.update_tokens_per_second, 6);
+}
+
+TEST(Measurements, SharesOfABatchAddUp) {
+  DistillationMeans whole;
+  add_share(whole, {.student_mass = 1, .kl_candidates = 2}, 0.75);
+  add_share(whole, {.student_mass = 0.5, .kl_candidates = 4}, 0.25);
+  EXPECT_EQ(whole.student_mass, 0.875);
+  EXPECT_EQ(whole.kl_candidates, 2.5);
+}
+
 TEST(Measurements, AlarmsNameWhatToLookAt) {
   const AlarmConfig config;
   IterationRecord fine;

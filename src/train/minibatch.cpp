@@ -15,6 +15,16 @@ int64_t length_of(const Rollout& rollout) {
 
 }  // namespace
 
+std::vector<MinibatchRange> split(size_t rollouts, uint64_t minibatch) {
+  std::vector<MinibatchRange> ranges;
+  size_t begin = 0;
+  for (const uint64_t size : minibatch_sizes(rollouts, minibatch)) {
+    ranges.push_back({begin, begin + size});
+    begin += size;
+  }
+  return ranges;
+}
+
 std::vector<size_t> batch_order(std::span<const Rollout> rollouts, const TrainConfig& config) {
   std::vector<size_t> order(rollouts.size());
   std::iota(order.begin(), order.end(), 0);

@@ -17,6 +17,14 @@ struct ScoredRollout {
   uint32_t source = 0;  // which part of a mixture
 };
 
+// Rollouts [begin, end) of an iteration: a minibatch.
+struct MinibatchRange {
+  size_t begin = 0, end = 0;
+  size_t size() const { return end - begin; }
+};
+// 480, 128 -> 128 128 128 96
+std::vector<MinibatchRange> split(size_t rollouts, uint64_t minibatch);
+
 // The order in which an iteration's responses are split: as recorded, or by length dealt out so that
 // minibatches weigh the same number of tokens.
 std::vector<size_t> batch_order(std::span<const Rollout> rollouts, const TrainConfig& config);

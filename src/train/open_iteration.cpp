@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 
 #include "base/error.h"
 #include "io/jsonl.h"
@@ -100,6 +101,14 @@ std::vector<distill::Supervision> read_supervision(const Path& folder, const Col
 }
 
 }  // namespace
+
+std::vector<ScoredRollout> OpenIteration::minibatch(const MinibatchRange& range) const {
+  assert(range.begin >= first_supervised && range.end - first_supervised <= supervision.size());
+  std::vector<ScoredRollout> items;
+  for (size_t i = range.begin; i < range.end; ++i)
+    items.push_back({&rollouts[i], &supervision[i - first_supervised], source[i]});
+  return items;
+}
 
 void save_open_iteration(const Path& folder, const OpenIteration& open) {
   io::write_rollouts(folder / kRollouts, open.rollouts);

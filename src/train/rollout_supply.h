@@ -2,18 +2,16 @@
 // section 6). Every response is on disk before it is trained on, and a rollout of unexpected weights is
 // refused.
 #pragma once
+#include <functional>
 #include <map>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "curriculum/bank_cursor.h"
-#include "distill/scoring.h"
+#include "io/rollout_file.h"
 #include "io/run_directory.h"
+#include "records/scores.h"
 #include "records/source.h"
 #include "rollout/bank.h"
-#include "train/model_pair.h"
 #include "train/queries.h"
 #include "train/run_state.h"
 
@@ -23,50 +21,57 @@ struct SuppliedRollouts {
   std::vector<Rollout> rollouts;
   std::vector<uint32_t> source;  // [rollouts] part of a mixture, else 0
   // [rollouts] the student's scores, taken while sampling; empty where a pass of its own is needed, because
-  // the rollouts are not all new, or sampling and training differ in precision.
+  // the rollouts are not all new, or the generator's scores are not those of training's precision.
   std::vector<Scores> scores;
   bool is_complete = true;  // false: a stop request came first; what is finished is kept on disk
   double sampling_seconds = 0;
-  double packing_seconds = 0;  // new weights for the engine, those of banks made now included
+  double packing_seconds = 0;  // new weights for the generator, those of banks made now included
   uint64_t sampled_tokens = 0;
 };
 
 class RolloutSupply {
  public:
-  // releases_engine: packed weights are kept only while something is sampled.
-  RolloutSupply(const TrainConfig& config, const io::RunDirectory& directory, const ModelPair& models,
-                const QuerySet& queries, bool releases_engine = false);
+  using Decode = std::function<std::string(std::span<const Token>)>;
 
-  // The rollouts of an iteration. `student` are the weights after `state.step` optimization steps. Advances
-  // the cursors and counters of `state` when complete.
-  SuppliedRollouts take(const Source& source, uint64_t iteration, const model::Weights& student,
-                        RunState& state);
+  // References must outlive the supply. `decode` gives responses their text; may be empty.
+  RolloutSupply(const TrainConfig& config, const io::RunDirectory& directory, const QuerySet& queries,
+                rollout::Generator& generator, Decode decode);
 
-  // Makes a bank that later iterations need: of the initial student (weights of config.student), or frozen
-  // from `student` now. False after a stop request.
+  // The rollouts of an iteration; the student has made `step` optimization steps. Moves on when complete.
+  SuppliedRollouts take(const Source& source, uint64_t iteration, uint64_t step);
+
+  // Makes a bank that later iterations need: of the initial student, or frozen from the current one, which
+  // has made `step` steps. False after a stop request.
   bool make_initial_bank();
-  bool freeze_recent_bank(const model::Weights& student, uint64_t step);
+  bool freeze_recent_bank(uint64_t step);
+
+  const SupplyState& state() const { return state_; }
+  void restore(const SupplyState& state) { state_ = state; }
+  // What every rollout keeps to.
+  const std::vector<Token>& eos_ids() const { return generator_.config().eos_ids; }
+  int64_t vocab_size() const { return generator_.vocab_size(); }
 
  private:
   const TrainConfig& config_;
   const io::RunDirectory& directory_;
-  const ModelPair& models_;
   const QuerySet& queries_;
-  const bool releases_engine_;
+  rollout::Generator& generator_;
+  const Decode decode_;
+  SupplyState state_;
   double packing_seconds_ = 0;  // since the last take()
-  std::unique_ptr<rollout::Engine> engine_;
   bool is_initial_bank_checked_ = false;
   std::map<std::string, std::vector<Rollout>> banks_;  // by source_name
 
-  rollout::Engine& engine_with(const model::Weights& weights, uint64_t step);
-  rollout::EngineConfig engine_config() const;
+  void replace_weights(const rollout::Policy& policy);
   rollout::BankOptions bank_options(const std::string& stage) const;
+  io::RolloutLimits limits() const;
+  std::string model_name(const rollout::Policy& policy) const;
   void check_initial_bank() const;
-  bool make_bank(const Path& path, const model::Weights& weights, uint64_t step, const std::string& part,
-                 const std::string& model);
-  bool scores_while_sampling() const;
-  SuppliedRollouts sample(uint64_t iteration, uint64_t count, const model::Weights& student, RunState& state);
-  std::vector<Rollout> from_bank(const Source& source, uint64_t count, RunState& state);
+  bool make_bank(const Path& path, const rollout::Policy& policy, const std::string& part);
+  std::vector<Rollout> read_bank(const Source& source, const Path& path) const;
+  SuppliedRollouts sample(uint64_t iteration, uint64_t step, uint64_t count, SupplyState& state);
+  std::vector<Rollout> from_bank(const Source& source, uint64_t count, SupplyState& state);
+  SuppliedRollouts mix(const Source& source, uint64_t iteration, uint64_t step, SupplyState& state);
 };
 
 }  // namespace ropd::train

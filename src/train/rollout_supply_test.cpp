@@ -6,6 +6,7 @@
 
 #include "base/stop.h"
 #include "support/whole_run.h"
+#include "train/local_run.h"
 
 namespace ropd::train {
 namespace {
@@ -59,14 +60,13 @@ TEST_F(Curricula, ScoresTakenWhileSamplingAreThoseOfAPassOverTheResponses) {
     const auto directory = io::RunDirectory::create(config.output, "test: 1\n", "{}\n");
     const ModelPair models = load_models(config);
     const QuerySet queries = load_queries(config, *models.student_renderer);
-    RolloutSupply supply(config, directory, models, queries);
-    const auto student = model::Parameters::load(io::ModelDirectory(config.student));
+    LocalRun local(config, directory, models, queries);
     const Source current{.kind = SourceKind::current};
-    RunState state;
-    const auto sampled = supply.take(current, 1, student.weights(), state);
+    const SupplyState before = local.supply.state();
+    const auto sampled = local.supply.take(current, 1, 0);
     model::Workspace workspace;
     const auto passed = distill::score_student(
-        student.weights(), sampled.rollouts,
+        local.learner.weights(), sampled.rollouts,
         {.top_k = 7, .precision = config.train.precision, .temperature = 1.3f}, workspace);
     ASSERT_EQ(sampled.scores.size(), sampled.rollouts.size());
     for (size_t i = 0; i < passed.size(); ++i) {
@@ -78,8 +78,8 @@ TEST_F(Curricula, ScoresTakenWhileSamplingAreThoseOfAPassOverTheResponses) {
       EXPECT_EQ(sampled.scores[i].sampled_logprobs, passed[i].sampled_logprobs);
       EXPECT_EQ(sampled.scores[i].student_entropy, passed[i].student_entropy);
     }
-    RunState again;  // after a restart the responses are there, their logits are not
-    EXPECT_TRUE(supply.take(current, 1, student.weights(), again).scores.empty());
+    local.supply.restore(before);  // after a restart the responses are there, their logits are not
+    EXPECT_TRUE(local.supply.take(current, 1, 0).scores.empty());
   }
 }
 
@@ -89,10 +89,8 @@ TEST_F(Curricula, ScoresAreNotTakenInAnotherPrecision) {
   const auto directory = io::RunDirectory::create(config.output, "test: 1\n", "{}\n");
   const ModelPair models = load_models(config);
   const QuerySet queries = load_queries(config, *models.student_renderer);
-  RolloutSupply supply(config, directory, models, queries);
-  const auto student = model::Parameters::load(io::ModelDirectory(config.student));
-  RunState state;
-  const auto sampled = supply.take({.kind = SourceKind::current}, 1, student.weights(), state);
+  LocalRun local(config, directory, models, queries);
+  const auto sampled = local.supply.take({.kind = SourceKind::current}, 1, 0);
   EXPECT_FALSE(sampled.rollouts.empty());
   EXPECT_TRUE(sampled.scores.empty());
 }
@@ -146,6 +144,27 @@ TEST_F(Curricula, RecentIsFrozenAtItsStep) {
   EXPECT_EQ(metrics.iterations[3].rollout_policy_age, 3);
   for (const Rollout& rollout : io::read_rollouts(world.path("run") / "banks" / "recent-00006.jsonl"))
     EXPECT_EQ(rollout.policy_step, 6u);
+}
+
+TEST_F(Curricula, ARecentBankIsKnownByTheWeightsItWasFrozenFrom) {
+  const TrainConfig config = world.config(
+      "run", {"train.iterations=4",
+              "curriculum.stages=[{source: current, iterations: 2}, {source: recent, step: 6}]"});
+  set_log_level(LogLevel::warnings);
+  testing::internal::CaptureStderr();
+  start_run(config, "test", {.on_step = [](const StepRecord& step) {
+              if (step.step == 9) request_stop();
+            }});
+  clear_stop_request();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");  // a bank of one's own is no surprise
+  set_log_level(LogLevel::quiet);
+  const Path bank = world.path("run") / "banks" / "recent-00006.meta.json";
+  std::string meta = read_file(bank);
+  const size_t at = meta.find(':', meta.find("model_fingerprint")) + 3;
+  meta[at] = meta[at] == 'a' ? 'b' : 'a';
+  write_file_atomically(bank, meta);
+  EXPECT_THAT(error_of([&] { resume_run(world.path("run"), "test"); }),
+              HasSubstr("was sampled from another model"));
 }
 
 TEST_F(Curricula, ABankFromAFileNeedsNeitherQueriesNorTokenizer) {

@@ -10,8 +10,8 @@
 #include "eval/evaluate.h"
 #include "eval/responses.h"
 #include "eval/suite.h"
-#include "rollout/engine.h"
 #include "rollout/fingerprint.h"
+#include "rollout/local_generator.h"
 #include "stats/metrics.h"
 
 namespace ropd::train {
@@ -34,7 +34,7 @@ bool evaluate_student(const TrainConfig& config, const io::RunDirectory& directo
   rollout::EngineConfig engine_config;
   engine_config.max_response_tokens = static_cast<int64_t>(config.eval.max_tokens);
   engine_config.eos_ids = models.eos_ids;
-  rollout::Engine engine(student, config.rollout.precision, engine_config, step);
+  rollout::LocalGenerator engine(student, config.rollout.precision, engine_config, step);
   const auto& tokenizer = models.student_renderer->tokenizer();
   const auto generated = eval::generate_responses(
       engine, suite, tokenizer, models.student_renderer->chat_template(), folder,

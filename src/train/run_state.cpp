@@ -6,7 +6,11 @@
 namespace ropd::train {
 namespace {
 
-constexpr int kFormat = 1;
+// 1: without bank_fingerprints; the trigger's row stood in `curriculum`, the learner's scalars in `updates`
+// and
+//    `trigger`.
+// 2: every part under its own name.
+constexpr int kFormat = 2;
 
 template <class T>
 Json or_null(const std::optional<T>& value) {
@@ -19,69 +23,93 @@ std::optional<T> optional_of(const Json& value) {
   return value.get<T>();
 }
 
+nlohmann::ordered_json statistics_json(const curriculum::StatisticsState& statistics) {
+  return {{"minibatches", statistics.minibatches},
+          {"squared_deviations", statistics.squared_deviations},
+          {"previous_within", or_null(statistics.previous_within)}};
+}
+
+curriculum::StatisticsState parse_statistics(const Json& json) {
+  return {.minibatches = json.at("minibatches"),
+          .squared_deviations = json.at("squared_deviations"),
+          .previous_within = optional_of<double>(json.at("previous_within"))};
+}
+
+curriculum::CurriculumState parse_curriculum(const Json& json) {
+  return {.closed_iterations = json.at("closed_iterations"),
+          .stage_begins = json.at("stage_begins").get<std::vector<uint64_t>>(),
+          .tau = optional_of<uint64_t>(json.at("tau")),
+          .trigger = {}};
+}
+
 }  // namespace
 
-std::string write_run_state(const RunState& state) {
+std::string write_run_state(const SavedRun& saved) {
+  nlohmann::ordered_json learner = {{"updates", saved.learner.updates}, {"statistics", nullptr}};
+  if (saved.learner.statistics) learner["statistics"] = statistics_json(*saved.learner.statistics);
   // Doubles are written in the shortest form that reads back exactly.
   const nlohmann::ordered_json json = {
       {"format", kFormat},
-      {"step", state.step},
-      {"minibatches", state.minibatches},
-      {"updates", state.updates},
-      {"next_request", state.next_request},
-      {"consumed", state.consumed},
-      {"rounds", state.rounds},
-      {"skipped_steps", state.skipped_steps},
-      {"skipped_in_a_row", state.skipped_in_a_row},
-      {"first_length_mean", or_null(state.first_length_mean)},
+      {"step", saved.run.step},
+      {"minibatches", saved.minibatches},
+      {"skipped_steps", saved.run.skipped_steps},
+      {"skipped_in_a_row", saved.run.skipped_in_a_row},
+      {"next_request", saved.supply.next_request},
+      {"consumed", saved.supply.consumed},
+      {"rounds", saved.supply.rounds},
       {"curriculum",
-       {{"closed_iterations", state.curriculum.closed_iterations},
-        {"stage_begins", state.curriculum.stage_begins},
-        {"consecutive", state.curriculum.consecutive},
-        {"tau", or_null(state.curriculum.tau)}}},
-      {"trigger",
-       {{"minibatches", state.trigger.minibatches},
-        {"squared_deviations", state.trigger.squared_deviations},
-        {"previous_within", or_null(state.trigger.previous_within)}}},
-      {"bank_positions", state.bank_positions},
-      {"fingerprints", state.fingerprints},
-      {"queries", state.queries},
+       {{"closed_iterations", saved.curriculum.closed_iterations},
+        {"stage_begins", saved.curriculum.stage_begins},
+        {"tau", or_null(saved.curriculum.tau)}}},
+      {"trigger", saved.curriculum.trigger},
+      {"learner", learner},
+      {"bank_positions", saved.supply.bank_positions},
+      {"bank_fingerprints", saved.supply.bank_fingerprints},
+      {"fingerprints", saved.run.fingerprints},
+      {"queries", saved.supply.queries},
   };
   return json.dump(1) + "\n";
 }
 
-RunState parse_run_state(std::string_view json, std::string_view where) {
-  const Json root = parse_json(json, where);
+SavedRun parse_run_state(std::string_view text, std::string_view where) {
+  const Json root = parse_json(text, where);
   try {
-    if (root.at("format") != kFormat)
-      fail(where, ": format ", root.at("format").dump(), ", this program reads ", kFormat,
+    const Json& format = root.at("format");
+    if (format != 1 && format != kFormat)
+      fail(where, ": format ", format.dump(), ", this program reads 1 to ", kFormat,
            " (made by a newer version?)");
-    const Json& curriculum = root.at("curriculum");
-    const Json& trigger = root.at("trigger");
-    RunState state;
-    state.step = root.at("step");
-    state.minibatches = root.at("minibatches");
-    state.updates = root.at("updates");
-    state.next_request = root.at("next_request");
-    state.consumed = root.at("consumed");
-    state.rounds = root.at("rounds");
-    state.skipped_steps = root.at("skipped_steps");
-    state.skipped_in_a_row = root.at("skipped_in_a_row");
-    state.first_length_mean = optional_of<double>(root.at("first_length_mean"));
-    state.curriculum.closed_iterations = curriculum.at("closed_iterations");
-    state.curriculum.stage_begins = curriculum.at("stage_begins").get<std::vector<uint64_t>>();
-    state.curriculum.consecutive = curriculum.at("consecutive");
-    state.curriculum.tau = optional_of<uint64_t>(curriculum.at("tau"));
-    state.trigger.minibatches = trigger.at("minibatches");
-    state.trigger.squared_deviations = trigger.at("squared_deviations");
-    state.trigger.previous_within = optional_of<double>(trigger.at("previous_within"));
-    state.bank_positions = root.at("bank_positions").get<std::map<std::string, uint64_t>>();
-    state.fingerprints = root.at("fingerprints").get<std::map<std::string, std::string>>();
-    state.queries = root.at("queries").get<std::set<std::string>>();
-    return state;
+    SavedRun saved;
+    saved.run.step = root.at("step");
+    saved.minibatches = root.at("minibatches");
+    saved.run.skipped_steps = root.at("skipped_steps");
+    saved.run.skipped_in_a_row = root.at("skipped_in_a_row");
+    saved.run.fingerprints = root.at("fingerprints").get<std::map<std::string, std::string>>();
+    saved.supply.next_request = root.at("next_request");
+    saved.supply.consumed = root.at("consumed");
+    saved.supply.rounds = root.at("rounds");
+    saved.supply.queries = root.at("queries").get<std::set<std::string>>();
+    saved.supply.bank_positions = root.at("bank_positions").get<std::map<std::string, uint64_t>>();
+    saved.curriculum = parse_curriculum(root.at("curriculum"));
+    if (format == 1) {
+      saved.curriculum.trigger = {{"consecutive", root.at("curriculum").at("consecutive").get<uint64_t>()}};
+      saved.learner = {.updates = root.at("updates"), .statistics = parse_statistics(root.at("trigger"))};
+      return saved;
+    }
+    saved.curriculum.trigger = root.at("trigger");
+    const Json& learner = root.at("learner");
+    saved.learner.updates = learner.at("updates");
+    if (!learner.at("statistics").is_null())
+      saved.learner.statistics = parse_statistics(learner.at("statistics"));
+    saved.supply.bank_fingerprints = root.at("bank_fingerprints").get<std::map<std::string, std::string>>();
+    return saved;
   } catch (const Json::exception& error) {
     fail(where, ": not the state of a run: ", error.what());
   }
+}
+
+SavedRun read_run_state(const Path& checkpoint) {
+  const Path path = checkpoint / "state.json";
+  return parse_run_state(read_file(path), path.string());
 }
 
 void check_fingerprints(const RunState& state, const std::map<std::string, std::string>& now) {

@@ -18,10 +18,10 @@
 #include "io/progress_file.h"
 #include "io/run_directory.h"
 #include "io/tensorboard.h"
+#include "train/local_run.h"
 #include "train/measurements.h"
 #include "train/plan.h"
 #include "train/run_evaluation.h"
-#include "train/trainer.h"
 
 namespace ropd::train {
 namespace {
@@ -45,11 +45,11 @@ std::string iteration_line(const IterationRecord& r, uint64_t total, std::option
 }
 
 // C and U at the end are what the configuration promised.
-void check_budget(const TrainConfig& config, const RunState& state, uint64_t first_step) {
+void check_budget(const TrainConfig& config, const Trainer& trainer, uint64_t first_step) {
   const uint64_t consumed = config.train.iterations * config.train.responses_per_iteration;
   const uint64_t steps = config.train.iterations * steps_per_iteration(config);
-  if (state.consumed != consumed || state.step - first_step != steps)
-    fail("the run consumed C = ", state.consumed, " responses in U = ", state.step - first_step,
+  if (trainer.consumed() != consumed || trainer.step() - first_step != steps)
+    fail("the run consumed C = ", trainer.consumed(), " responses in U = ", trainer.step() - first_step,
          " steps; planned were ", consumed, " and ", steps, " (a fault in the program: please report it)");
 }
 
@@ -74,15 +74,16 @@ class Session {
     for (const std::string& warning : config_warnings(config_)) log_warning(warning);
   }
 
-  RunOutcome run() {
+  // resumed_by: the command that goes on with the run; empty in its first session.
+  RunOutcome run(const std::string& resumed_by = "") {
     io::ProgressFile progress_file(directory_.progress());
-    const RunOutcome outcome = train(progress_file);
+    const RunOutcome outcome = train(progress_file, resumed_by);
     progress_file.finish(outcome == RunOutcome::done ? io::RunPhase::finished : io::RunPhase::stopped);
     return outcome;
   }
 
  private:
-  RunOutcome train(io::ProgressFile& progress_file) {
+  RunOutcome train(io::ProgressFile& progress_file, const std::string& resumed_by) {
     io::MetricsFile* metrics = nullptr;
     std::unique_ptr<Progress> progress;
     std::string stage_shown;
@@ -103,21 +104,24 @@ class Session {
         stage_shown.clear();
       }
     };
-    Trainer trainer(config_, directory_, models_, queries_, hooks);
-    first_step_ = trainer.state().step;
-    io::require_free_space(directory_.path(), checkpoint_bytes(trainer),
+    LocalRun local(config_, directory_, models_, queries_, hooks.on_progress);
+    Trainer trainer(config_, local.parts(), local.start, hooks);
+    first_step_ = trainer.step();
+    io::require_free_space(directory_.path(), 2 * local.learner.saved_bytes(),
                            "the next checkpoint and the one before it");
     restore(trainer);
+    if (!resumed_by.empty() && !trainer.is_done())
+      AppendFile(directory_.resumed()).append(io::describe_environment(resumed_by, io::Layout::one_line));
     io::MetricsFile file(directory_.metrics());
     metrics = &file;
-    tensorboard_.emplace(directory_.tensorboard(), unix_time(), trainer.state().step);
+    tensorboard_.emplace(directory_.tensorboard(), unix_time(), trainer.step());
     log_info("curriculum: ", trainer.curriculum().describe());
 
     RunProgress run_progress(directory_.path().filename().string(), config_.train.iterations, known_seconds_,
                              [&](const RunStatus& status) { progress_file.write(status); });
     double checkpoint_seconds = 0;
     // A session may have ended inside the evaluation behind the iteration that was restored.
-    if (trainer.state().minibatches == 0 && !evaluate_if_due(trainer)) return stop(trainer);
+    if (trainer.is_between_iterations() && !evaluate_if_due(trainer, local.learner)) return stop(trainer);
     while (!trainer.is_done()) {
       run_progress.begin_iteration(trainer.iteration());
       auto record = trainer.iterate();
@@ -125,6 +129,8 @@ class Session {
       record->unix_time = unix_time();
       record->seconds.checkpoint = checkpoint_seconds;
       record->seconds.evaluation = evaluation_seconds_;
+      if (!first_length_mean_) first_length_mean_ = record->response_length_mean;
+      record->alarms = find_alarms(*record, config_.alarms, first_length_mean_);
       file.append(*record);
       tensorboard_->write(*record);
       run_progress.end_iteration();
@@ -133,12 +139,12 @@ class Session {
         log_warning("iteration ", record->iteration, ": ", alarm);
       const bool is_due = config_.checkpoint.every > 0 && record->iteration % config_.checkpoint.every == 0;
       const auto before = std::chrono::steady_clock::now();
-      if (is_due || trainer.is_done() || is_kept(trainer.state().step)) save(trainer);
+      if (is_due || trainer.is_done() || is_kept(trainer.step())) save(trainer);
       checkpoint_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
-      if (!evaluate_if_due(trainer)) return stop(trainer);
+      if (!evaluate_if_due(trainer, local.learner)) return stop(trainer);
       if (stop_requested() && !trainer.is_done()) return stop(trainer);
     }
-    check_budget(config_, trainer.state(), first_step_);
+    check_budget(config_, trainer, first_step_);
     return RunOutcome::done;
   }
 
@@ -153,23 +159,19 @@ class Session {
   std::optional<uint64_t> saved_step_;
   std::optional<double> known_seconds_;  // of an iteration that an earlier session made
   double evaluation_seconds_ = 0;        // of the last one, until the next line tells of it
+  std::optional<double> first_length_mean_;  // of the run's first iteration: what the length alarm compares with
 
   // Behind the iterations that are due and have no summary yet. False after a stop request.
-  bool evaluate_if_due(Trainer& trainer) {
+  bool evaluate_if_due(const Trainer& trainer, const FullLearner& learner) {
     const auto begin = std::chrono::steady_clock::now();
     const uint64_t closed = trainer.iteration() - 1;
     const bool is_due = closed > 0 && is_evaluation_due(config_.eval, closed, config_.train.iterations);
-    const bool is_finished = !is_due || evaluate_student(config_, directory_, models_,
-                                                         trainer.student().weights(), trainer.state().step);
+    const bool is_finished =
+        !is_due || evaluate_student(config_, directory_, models_, learner.weights(), trainer.step());
     evaluation_seconds_ = 0;
     if (is_due)
       evaluation_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return is_finished;
-  }
-
-  static uint64_t checkpoint_bytes(Trainer& trainer) {
-    return 2 * 5 * sizeof(float) *
-           trainer.student().values().size();  // weights, two moments, two trigger means; old and new
   }
 
   bool is_kept(uint64_t step) const {
@@ -178,9 +180,9 @@ class Session {
   }
 
   void save(const Trainer& trainer) {
-    store_.save(trainer.state().step, {config_.checkpoint.keep, config_.checkpoint.keep_steps},
+    store_.save(trainer.step(), {config_.checkpoint.keep, config_.checkpoint.keep_steps},
                 [&](const Path& folder) { trainer.save(folder); });
-    saved_step_ = trainer.state().step;
+    saved_step_ = trainer.step();
   }
 
   void restore(Trainer& trainer) {
@@ -194,14 +196,14 @@ class Session {
                                                                      : io::Metrics{};
     trainer.restore(newest->path, known.open_steps);
     if (!known.iterations.empty()) known_seconds_ = known.iterations.back().seconds.total;
+    if (!known.iterations.empty()) first_length_mean_ = known.iterations.front().response_length_mean;
     saved_step_ = newest->step;
     log_info("going on from ", newest->path.string());
   }
 
   RunOutcome stop(const Trainer& trainer) {
-    if (saved_step_ != trainer.state().step && trainer.state().step > first_step_) save(trainer);
-    log_info("stopped after step ", trainer.state().step, "; go on with: ropd resume ",
-             directory_.path().string());
+    if (saved_step_ != trainer.step() && trainer.step() > first_step_) save(trainer);
+    log_info("stopped after step ", trainer.step(), "; go on with: ropd resume ", directory_.path().string());
     return RunOutcome::stopped;
   }
 };
@@ -216,11 +218,11 @@ RunOutcome start_run(const TrainConfig& config, const std::string& command_line,
   return Session(config, std::move(directory), hooks).run();
 }
 
-RunOutcome resume_run(const Path& run_directory, const std::string&, const SessionHooks& hooks) {
+RunOutcome resume_run(const Path& run_directory, const std::string& command_line, const SessionHooks& hooks) {
   auto directory = io::RunDirectory::open(run_directory);
   TrainConfig config = load_train_config(directory.config());
   config.output = run_directory.string();
-  return Session(config, std::move(directory), hooks).run();
+  return Session(config, std::move(directory), hooks).run(command_line);
 }
 
 RunOutcome start_or_resume_run(const TrainConfig& config, const std::string& command_line,

@@ -1,5 +1,6 @@
 #include "train/session.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ropd_source_directory.h>
@@ -7,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/json.h"
 #include "base/stop.h"
 #include "base/threads.h"
 #include "io/progress_file.h"
@@ -99,6 +101,71 @@ TEST_F(Session, AContinuationOfAnotherModelsCheckpointIsRefusedBeforeAnythingIsM
       world.config("second", {"student=" + world.path("wider").string(),
                               "continue_from=" + (world.path("first") / "checkpoints/step-00009").string()});
   EXPECT_THAT(error_of([&] { start_run(config, "test"); }), HasSubstr("another model than expected"));
+}
+
+TEST_F(Session, KeepsTheCommandOfEverySession) {
+  const TrainConfig config = world.config("run", {"train.iterations=3"});
+  start_run(config, "the first command", {.on_step = [](const StepRecord& step) {
+              if (step.step == 4) request_stop();
+            }});
+  clear_stop_request();
+  EXPECT_FALSE(std::filesystem::exists(world.path("run") / "resumed.jsonl"));
+  EXPECT_EQ(resume_run(config.output, "the second command"), RunOutcome::done);
+  const std::string resumed = read_file(world.path("run") / "resumed.jsonl");
+  EXPECT_EQ(parse_json(resumed, "resumed.jsonl").at("command_line"), "the second command");
+  EXPECT_EQ(resume_run(config.output, "a third command"), RunOutcome::done);  // nothing was left to do
+  EXPECT_EQ(read_file(world.path("run") / "resumed.jsonl"), resumed);
+}
+
+// state.json as the first version wrote it, around the same learner.
+TEST_F(Session, GoesOnWithARunOfTheFirstFormat) {
+  const std::string expected = uninterrupted(long_run("whole"));
+  const TrainConfig config = long_run("run");
+  start_run(config, "test", {.on_step = [](const StepRecord& step) {
+              if (step.step == 11) request_stop();
+            }});
+  clear_stop_request();
+  const auto checkpoints = io::list_checkpoints(world.path("run") / "checkpoints");
+  const Path newest = checkpoints.back().path;
+  Json state = parse_json(read_file(newest / "state.json"), "state.json");
+  EXPECT_EQ(state.at("minibatches"), 2);
+  state["format"] = 1;
+  state["updates"] = state["learner"]["updates"];
+  state["curriculum"]["consecutive"] = state["trigger"]["consecutive"];
+  state["trigger"] = state["learner"]["statistics"];
+  state["first_length_mean"] = 5.0;
+  state.erase("learner");
+  state.erase("bank_fingerprints");
+  const uint64_t step = checkpoints.back().step;
+  const Path old = world.path("old");
+  std::filesystem::copy(newest, old, std::filesystem::copy_options::recursive);
+  write_file_atomically(old / "state.json", state.dump());
+  std::filesystem::remove_all(world.path("run") / "checkpoints");
+  io::CheckpointStore(world.path("run") / "checkpoints").save(step, {}, [&](const Path& folder) {
+    for (const auto& entry : std::filesystem::directory_iterator(old))
+      if (entry.path().filename() != "MANIFEST.json")
+        std::filesystem::copy(entry.path(), folder / entry.path().filename(),
+                              std::filesystem::copy_options::recursive);
+  });
+  EXPECT_EQ(resume_run(world.path("run"), "test"), RunOutcome::done);
+  EXPECT_EQ(final_weights(config), expected);
+}
+
+TEST_F(Session, TheLengthAlarmComparesWithTheFirstIterationOfAllSessions) {
+  const TrainConfig config = world.config("run", {"train.iterations=3", "alarms.length_factor=0.000001"});
+  start_run(config, "test", {.on_step = [](const StepRecord& step) {
+              if (step.step == 6) request_stop();
+            }});
+  clear_stop_request();
+  EXPECT_EQ(resume_run(config.output, "test"), RunOutcome::done);
+  const auto metrics = io::read_metrics(world.path("run") / "metrics.jsonl");
+  ASSERT_EQ(metrics.iterations.size(), 3u);
+  for (const IterationRecord& record : metrics.iterations) {
+    ASSERT_EQ(record.alarms.size(), 1u);
+    EXPECT_THAT(record.alarms[0], HasSubstr(fmt::format("{:.1f} times that of the first",
+                                                        record.response_length_mean /
+                                                            metrics.iterations[0].response_length_mean)));
+  }
 }
 
 TEST_F(Session, StopsInsideAnIterationThatScoresEveryMinibatch) {

@@ -5,29 +5,24 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <memory>
 #include <numbers>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/progress.h"
-#include "base/rng.h"
 #include "base/stop.h"
 #include "distill/scoring.h"
 #include "io/checkpoint.h"
-#include "io/model_directory.h"
 #include "io/run_directory.h"
-#include "io/save_model.h"
-#include "kernels/vocab_head.h"
-#include "kernels/vocab_rows.h"
-#include "model/forward.h"
-#include "optim/adamw.h"
 #include "optim/clip.h"
-#include "tensor/float_storage.h"
-#include "train/state_tensors.h"
 
 namespace ropd::train {
+namespace {
+
+constexpr const char* kDescription = "Supervised fine-tuning by ropd sft.";
+
+}  // namespace
 
 void SftConfig::validate(const ConfigPlace& place) const {
   if (steps > 0 && warmup_steps >= steps)
@@ -46,153 +41,68 @@ double learning_rate_at(const SftConfig& config, uint64_t step, uint64_t total_s
                                           (1 + std::cos(std::numbers::pi * progress));
 }
 
-struct SftTrainer::Parts {
-  const SftConfig config;
-  model::Parameters& parameters;
-  const uint64_t total_steps;
-  const model::Weights weights;
-  model::Gradients gradients;
-  FloatStorage first_moment, second_moment;
-  optim::AdamW optimizer;
-  model::TrainingPass pass;
-  std::vector<optim::TensorRange> tensors;
-  uint64_t step = 0, next_example = 0;
-
-  Parts(const SftConfig& c, model::Parameters& p, uint64_t total)
-      : config(c),
-        parameters(p),
-        total_steps(total),
-        weights(p.weights()),
-        gradients(p),
-        first_moment(p.values().size()),
-        second_moment(p.values().size()),
-        optimizer(settings(0), first_moment.values(), second_moment.values()),
-        pass(weights, c.precision, size_t{2} << 30) {
-    for (const auto& slot : p.slots())
-      tensors.push_back({slot.name, static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size)});
-  }
-
-  optim::AdamWSettings settings(uint64_t at) const {
-    return {learning_rate_at(config, at, total_steps), config.betas[0], config.betas[1], config.epsilon,
-            config.weight_decay};
-  }
-
-  // Adds the gradient of sum_t weight_t / total_weight * loss_t over some examples; returns that sum.
-  double accumulate(std::span<const SftExample> examples, double total_weight) {
-    std::vector<model::PromptedResponse> responses;
-    for (const SftExample& example : examples)
-      responses.push_back({example.prompt_ids, example.response_ids});
-    const auto [batch, first_rows] = model::pack_responses(responses, model::Prompts::each_its_own);
-    std::vector<int64_t> rows;
-    std::vector<int32_t> targets;
-    std::vector<float> row_weights;
-    for (size_t i = 0; i < examples.size(); ++i) {
-      const SftExample& example = examples[i];
-      for (size_t t = 0; t < example.response_ids.size(); ++t)
-        if (example.loss_weights[t] != 0) {
-          rows.push_back(first_rows[i] + static_cast<int64_t>(t));
-          targets.push_back(example.response_ids[t]);
-          row_weights.push_back(static_cast<float>(example.loss_weights[t] / total_weight));
-        }
-    }
-    std::vector<double> losses(rows.size());
-    pass.accumulate(gradients, batch, rows,
-                    [&](std::span<float> grad_states, std::span<float> grad_head,
-                        std::span<const float> states, size_t first) {
-                      kernels::vocab_head_grad(
-                          grad_states, grad_head, states, weights.head.stored, config.precision,
-                          kernels::kVocabScratchBytes, [&](int64_t row, std::span<float> logits) {
-                            const size_t r = first + static_cast<size_t>(row);
-                            losses[r] = row_weights[r] * static_cast<double>(kernels::cross_entropy_gradient(
-                                                             logits, targets[r], row_weights[r]));
-                          });
-                    });
-    double loss = 0;
-    for (const double l : losses) loss += l;
-    return loss;
-  }
-};
-
-SftTrainer::SftTrainer(const SftConfig& config, model::Parameters& parameters, uint64_t total_steps)
-    : parts_(std::make_unique<Parts>(config, parameters, total_steps)) {}
-SftTrainer::~SftTrainer() = default;
-
-uint64_t SftTrainer::steps_done() const { return parts_->step; }
+FullLearnerConfig learner_config(const SftConfig& config) {
+  return {
+      .adamw = {config.learning_rate, config.betas[0], config.betas[1], config.epsilon, config.weight_decay},
+      .precision = config.precision};
+}
 
 SftProgress SftTrainer::step(const ExampleStream& stream) {
-  Parts& p = *parts_;
-  const double progress = static_cast<double>(p.step) / static_cast<double>(p.total_steps);
+  const double progress = static_cast<double>(step_) / static_cast<double>(total_steps_);
   std::vector<SftExample> examples;
   SftProgress result;
   double total_weight = 0;
-  while (examples.empty() || result.tokens < p.config.batch_tokens) {
-    examples.push_back(stream(p.next_example++, progress));
+  while (examples.empty() || result.tokens < config_.batch_tokens) {
+    examples.push_back(stream(next_example_++, progress));
     result.tokens += examples.back().prompt_ids.size() + examples.back().response_ids.size();
     for (const float weight : examples.back().loss_weights) {
       total_weight += weight;
       result.loss_tokens += weight > 0;
     }
   }
-  p.gradients.clear();
+  std::vector<distill::SupervisedMicrobatch> microbatches;
   if (total_weight > 0)
     for (const auto& [begin, end] : distill::pack_in_order(
-             examples.size(), static_cast<int64_t>(p.config.microbatch_tokens), [&](size_t i) {
+             examples.size(), static_cast<int64_t>(config_.microbatch_tokens), [&](size_t i) {
                return static_cast<int64_t>(examples[i].prompt_ids.size() + examples[i].response_ids.size());
              }))
-      result.loss += p.accumulate(std::span(examples).subspan(begin, end - begin), total_weight);
-  result.grad_norm = optim::global_norm(p.gradients.values());
-  if (!std::isfinite(result.grad_norm)) {
-    const auto found = optim::find_non_finite(p.gradients.values(), p.tensors);
-    fail("step ", p.step + 1, ": the gradient is not finite (",
-         found ? optim::describe(*found, p.gradients.values().size()) : "norm",
+      microbatches.push_back({std::span(examples).subspan(begin, end - begin), total_weight});
+  const MinibatchGradient gradient = learner_.gradient(microbatches);
+  if (!gradient.is_finite())
+    fail("step ", step_ + 1, ": the gradient is not finite (", gradient.not_finite,
          "); the newest checkpoint is intact, try a lower learning_rate");
-  }
-  result.learning_rate = learning_rate_at(p.config, p.step, p.total_steps);
-  p.optimizer.set_learning_rate(result.learning_rate);
-  p.optimizer.update(p.parameters.values(), p.gradients.values(),
-                     optim::clip_coefficient(result.grad_norm, p.config.grad_clip));
-  result.step = ++p.step;
+  result.loss = gradient.sums.weighted_loss;
+  result.grad_norm = gradient.norm;
+  result.learning_rate = learning_rate_at(config_, step_, total_steps_);
+  learner_.update(result.learning_rate, optim::clip_coefficient(gradient.norm, config_.grad_clip));
+  result.step = ++step_;
   return result;
 }
 
 void SftTrainer::save(const Path& folder) const {
-  const SavedVector moments[] = {{"exp_avg", parts_->first_moment.values()},
-                                 {"exp_avg_sq", parts_->second_moment.values()}};
-  save_vectors(folder / "optimizer.safetensors", moments, parts_->tensors);
+  (void)learner_.save(folder, kDescription);  // every step is an update
   write_file_atomically(folder / "state.json",
-                        Json{{"step", parts_->step}, {"next_example", parts_->next_example}}.dump() + "\n");
+                        Json{{"step", step_}, {"next_example", next_example_}}.dump() + "\n");
 }
 
 void SftTrainer::restore(const Path& folder) {
   const Path path = folder / "state.json";
   const Json state = parse_json(read_file(path), path.string());
-  parts_->step = state.at("step").get<uint64_t>();
-  parts_->next_example = state.at("next_example").get<uint64_t>();
-  const RestoredVector moments[] = {{"exp_avg", parts_->first_moment.values()},
-                                    {"exp_avg_sq", parts_->second_moment.values()}};
-  load_vectors(folder / "optimizer.safetensors", moments, parts_->tensors);
-  parts_->optimizer = optim::AdamW(parts_->settings(parts_->step), parts_->first_moment.values(),
-                                   parts_->second_moment.values(), parts_->step);
+  step_ = state.at("step").get<uint64_t>();
+  next_example_ = state.at("next_example").get<uint64_t>();
+  learner_.restore(folder, {.updates = step_});
 }
 
 namespace {
 
-void save_model(const Path& to, const SftConfig& config, const model::Parameters& parameters) {
-  const Path source = config.model;
-  std::vector<io::StoredTensor> tensors;
-  for (const auto& slot : parameters.slots())
-    tensors.push_back({slot.name, DType::f32, slot.shape,
-                       std::as_bytes(parameters.values().subspan(static_cast<size_t>(slot.offset),
-                                                                 static_cast<size_t>(slot.size)))});
-  const Path generation = source / "generation_config.json";
-  io::save_model_directory(
-      to,
-      {.source_directory = source,
-       .config_json = read_file(source / "config.json"),
-       .generation_config_json = std::filesystem::exists(generation) ? read_file(generation) : "",
-       .base_model = config.model,
-       .description = "Supervised fine-tuning by ropd sft."},
-      tensors);
+// What saved models say of themselves.
+io::SaveModelOptions model_files(const SftConfig& config) {
+  const Path source = config.model, generation = source / "generation_config.json";
+  return {.source_directory = source,
+          .config_json = read_file(source / "config.json"),
+          .generation_config_json = std::filesystem::exists(generation) ? read_file(generation) : "",
+          .base_model = config.model,
+          .description = ""};
 }
 
 }  // namespace
@@ -212,25 +122,19 @@ RunOutcome run_sft(const SftConfig& config, const ExampleStream& examples, uint6
     log_info(output.string(), ": done already");
     return RunOutcome::done;
   }
-  model::Parameters parameters = start();
-  SftTrainer trainer(config, parameters, total_steps);
+  FullLearnerConfig with_files = learner_config(config);
+  with_files.model_files = model_files(config);
+  FullLearner learner(start(), std::move(with_files));
+  SftTrainer trainer(config, learner, total_steps);
   io::CheckpointStore store(directory.checkpoints());
   if (const auto newest = io::newest_valid_checkpoint(directory.checkpoints())) {
-    const io::ModelDirectory saved(newest->path / "model");
-    io::require_same_model(saved.config(), saved.path().string(), parameters.config());
-    const auto loaded = model::Parameters::load(saved);
-    std::copy(loaded.values().begin(), loaded.values().end(), parameters.values().begin());
     trainer.restore(newest->path);
     log_info("going on from ", newest->path.string());
   }
-  io::require_free_space(output, 8 * sizeof(float) * parameters.values().size(),
-                         "two checkpoints and the model");
+  io::require_free_space(output, 3 * learner.saved_bytes(), "two checkpoints and the model");
   const auto save = [&] {
     store.save(trainer.steps_done(), {.keep = config.checkpoint_keep, .keep_steps = {}},
-               [&](const Path& folder) {
-                 save_model(folder / "model", config, parameters);
-                 trainer.save(folder);
-               });
+               [&](const Path& folder) { trainer.save(folder); });
   };
   if (std::filesystem::exists(output / "metrics.jsonl")) {
     // Lines behind the checkpoint are written again, with the same numbers.
@@ -270,7 +174,7 @@ RunOutcome run_sft(const SftConfig& config, const ExampleStream& examples, uint6
     }
   }
   metrics.sync();
-  save_model(output / "model", config, parameters);
+  learner.save_model(output / "model", kDescription);
   return RunOutcome::done;
 }
 

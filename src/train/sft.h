@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "model/weights.h"
 #include "records/sft_example.h"
+#include "train/full_learner.h"
 #include "train/session.h"
 #include "train/train_config.h"
 
@@ -84,19 +85,23 @@ struct SftProgress {
   uint64_t loss_tokens = 0;  // with a weight above zero
 };
 
-// The training itself, without files: what the lab and tests use. Changes `parameters`.
+FullLearnerConfig learner_config(const SftConfig& config);
+
+// The training itself. Not thread-safe; the learner must outlive it.
 class SftTrainer {
  public:
-  SftTrainer(const SftConfig& config, model::Parameters& parameters, uint64_t total_steps);
-  ~SftTrainer();
+  SftTrainer(const SftConfig& config, Learner& learner, uint64_t total_steps)
+      : config_(config), learner_(learner), total_steps_(total_steps) {}
   SftProgress step(const ExampleStream& examples);
-  uint64_t steps_done() const;
-  void save(const Path& folder) const;  // optimizer.safetensors and state.json
+  uint64_t steps_done() const { return step_; }
+  void save(const Path& folder) const;
   void restore(const Path& folder);
 
  private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  const SftConfig config_;
+  Learner& learner_;
+  const uint64_t total_steps_;
+  uint64_t step_ = 0, next_example_ = 0;
 };
 
 // A whole run with checkpoints; `start` gives the weights of step 0. Resumes when config.output holds the

@@ -60,9 +60,9 @@ TEST(Sft, RefusesSchedulesThatCannotBe) {
 }
 
 TEST(Sft, TheFirstLossIsTheMeanCrossEntropyAndItFalls) {
-  auto parameters = start();
-  const test::NaiveModel naive(parameters);
-  SftTrainer trainer(settings(), parameters, 60);
+  FullLearner learner(start(), learner_config(settings()));
+  const test::NaiveModel naive(learner.parameters());
+  SftTrainer trainer(settings(), learner, 60);
   double expected = 0, tokens = 0;
   for (uint64_t i = 0; i < 8; ++i) {  // eight examples of seven tokens fill a batch of 56
     const SftExample example = counting(i, 0);
@@ -82,18 +82,19 @@ TEST(Sft, TheFirstLossIsTheMeanCrossEntropyAndItFalls) {
 }
 
 TEST(Sft, TokensWithoutWeightGiveNoGradient) {
-  auto parameters = start();
-  SftTrainer trainer(settings(), parameters, 2);
+  FullLearner learner(start(), learner_config(settings()));
+  const auto parameters = learner.parameters().values();
+  SftTrainer trainer(settings(), learner, 2);
   const auto silent = [](uint64_t index, double progress) {
     SftExample example = counting(index, progress);
     example.loss_weights.assign(example.loss_weights.size(), 0.0f);
     return example;
   };
-  const std::vector<float> before(parameters.values().begin(), parameters.values().end());
+  const std::vector<float> before(parameters.begin(), parameters.end());
   const SftProgress progress = trainer.step(silent);
   EXPECT_EQ(progress.loss, 0);
   EXPECT_EQ(progress.grad_norm, 0);
-  EXPECT_EQ(before, std::vector<float>(parameters.values().begin(), parameters.values().end()));
+  EXPECT_EQ(before, std::vector<float>(parameters.begin(), parameters.end()));
   // Weights on a part: the others are only context, and the mean is over weights.
   const auto partly = [](uint64_t index, double p) {
     SftExample example = counting(index, p);
@@ -104,10 +105,10 @@ TEST(Sft, TokensWithoutWeightGiveNoGradient) {
 }
 
 TEST(Sft, PackingDoesNotChangeTheLoss) {
-  auto a = start(), b = start();
   SftConfig one = settings(), many = settings();
   one.microbatch_tokens = 1000;
   many.microbatch_tokens = 1;
+  FullLearner a(start(), learner_config(one)), b(start(), learner_config(many));
   SftTrainer whole(one, a, 5), split(many, b, 5);
   const SftProgress x = whole.step(counting), y = split.step(counting);
   EXPECT_NEAR(x.loss, y.loss, 1e-6);
@@ -148,7 +149,8 @@ TEST(Sft, StopsAndResumesBitForBit) {
 TEST(Sft, AGradientThatIsNotFiniteStopsBeforeTheUpdate) {
   auto parameters = start();
   parameters.values()[0] = std::numeric_limits<float>::infinity();
-  SftTrainer trainer(settings(), parameters, 5);
+  FullLearner learner(std::move(parameters), learner_config(settings()));
+  SftTrainer trainer(settings(), learner, 5);
   EXPECT_THAT(error_of([&] {
                 trainer.step([](uint64_t index, double p) {
                   SftExample example = counting(index, p);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "curriculum/noise_trigger.h"
 
 namespace ropd::train {
 namespace {
@@ -69,7 +70,6 @@ void check_objective(const TrainConfig& config, const ConfigPlace& place) {
 
 curriculum::CurriculumSettings curriculum_settings(const TrainConfig& config, uint64_t first_step) {
   return {.total_iterations = config.train.iterations,
-          .persistence = config.trigger.persistence,
           .steps_per_iteration = steps_per_iteration(config),
           .first_step = first_step,
           .watch_always = config.trigger.watch == Watch::always};
@@ -135,8 +135,8 @@ void TrainConfig::validate(const ConfigPlace& place) const {
   auto stages = make_stages(*this);
   for (size_t i = 0; i < stages.size(); ++i)
     stages[i].where = place.where("curriculum.stages[" + std::to_string(i) + "]");
-  (void)curriculum::Curriculum(std::move(stages),
-                               curriculum_settings(*this, 0));  // its own checks name the stage
+  (void)curriculum::Curriculum(std::move(stages), curriculum_settings(*this, 0),
+                               make_trigger(trigger));  // names the stage
 }
 
 TrainConfig parse_train_config(std::string_view yaml, std::string_view where,
@@ -171,7 +171,11 @@ std::vector<curriculum::Stage> make_stages(const TrainConfig& config) {
 }
 
 curriculum::Curriculum make_curriculum(const TrainConfig& config, uint64_t first_step) {
-  return {make_stages(config), curriculum_settings(config, first_step)};
+  return {make_stages(config), curriculum_settings(config, first_step), make_trigger(config.trigger)};
+}
+
+std::unique_ptr<curriculum::Trigger> make_trigger(const TriggerConfig& config) {
+  return std::make_unique<curriculum::NoiseTrigger>(config.persistence);
 }
 
 optim::AdamWSettings adamw_settings(const TrainConfig& config) {

@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -333,6 +334,7 @@ std::vector<uint64_t> minibatch_sizes(uint64_t responses, uint64_t minibatch);  
 std::vector<curriculum::Stage> make_stages(const TrainConfig& config);
 // first_step: optimization steps before the run, in a continuation.
 curriculum::Curriculum make_curriculum(const TrainConfig& config, uint64_t first_step = 0);
+std::unique_ptr<curriculum::Trigger> make_trigger(const TriggerConfig& config);
 optim::AdamWSettings adamw_settings(const TrainConfig& config);
 distill::ObjectiveConfig objective_config(const TrainConfig& config, std::vector<Token> eos_ids);
 std::optional<io::Selection> query_selection(const TrainConfig& config);  // nothing = all

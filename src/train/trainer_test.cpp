@@ -7,6 +7,7 @@
 
 #include "support/reference_iteration.h"
 #include "support/tiny_world.h"
+#include "train/local_run.h"
 
 namespace ropd::train {
 namespace {
@@ -21,6 +22,7 @@ struct TrainerWorld {
   io::RunDirectory directory;
   ModelPair models;
   QuerySet queries;
+  LocalRun local;
   Trainer trainer;
   explicit TrainerWorld(const TrainConfig& c, TrainerHooks hooks = {})
       : config(c),
@@ -29,11 +31,13 @@ struct TrainerWorld {
         queries(config.data.queries.empty() || !models.student_renderer
                     ? QuerySet{}
                     : load_queries(config, *models.student_renderer)),
-        trainer(config, directory, models, queries, std::move(hooks)) {}
+        local(config, directory, models, queries),
+        trainer(config, local.parts(), local.start, std::move(hooks)) {}
+  model::Parameters& student() { return local.learner.parameters(); }
 };
 
-std::vector<float> values_of(Trainer& trainer) {
-  return {trainer.student().values().begin(), trainer.student().values().end()};
+std::vector<float> values_of(TrainerWorld& world) {
+  return {world.student().values().begin(), world.student().values().end()};
 }
 
 ModelConfig very_small() {
@@ -97,7 +101,7 @@ TEST_P(AgainstTheReference, LossesNormsAndWeightsAgree) {
   EXPECT_GT(dual_clipped, 0);
   double largest = 0;
   const auto updated = reference.parameters();
-  const auto values = values_of(w.trainer);
+  const auto values = values_of(w);
   ASSERT_EQ(updated.size(), values.size());
   for (size_t i = 0; i < values.size(); ++i) largest = std::max(largest, std::abs(values[i] - updated[i]));
   EXPECT_LT(largest, 1e-5);
@@ -110,13 +114,13 @@ TEST(Trainer, AStudentThatEqualsItsTeacherStaysAsItIs) {
   const test::TinyWorld world(test::tiny_config(Architecture::qwen3), 5, 5);
   TrainerWorld w(world.config("run", {"train.weight_decay=0", "train.iterations=2",
                                       "curriculum.stages=[{source: current}]", "train.learning_rate=0.1"}));
-  const auto before = values_of(w.trainer);
+  const auto before = values_of(w);
   while (!w.trainer.is_done()) {
     const auto record = w.trainer.iterate();
     EXPECT_EQ(record->loss, 0);
     EXPECT_EQ(record->grad_norm, 0);
   }
-  EXPECT_EQ(values_of(w.trainer), before);
+  EXPECT_EQ(values_of(w), before);
 }
 
 // The gradient of the first minibatch, recovered from AdamW's first moment: m = (1 - beta1) g.
@@ -130,7 +134,7 @@ std::vector<float> first_gradient(const test::TinyWorld& world, const std::strin
   w.trainer.save(world.path(output + "-saved"));
   const io::SafetensorsFile file(world.path(output + "-saved") / "optimizer.safetensors");
   std::vector<float> gradient{static_cast<float>(record->steps[0].microbatches)};
-  for (const auto& slot : w.trainer.student().slots()) {
+  for (const auto& slot : w.student().slots()) {
     const auto bytes = file.tensor("exp_avg." + slot.name).bytes;
     const auto* values = reinterpret_cast<const float*>(bytes.data());
     for (int64_t i = 0; i < slot.size; ++i) gradient.push_back(values[i] / 0.1f);
@@ -167,6 +171,13 @@ TEST(Trainer, ScoringBeforeEveryMinibatchKeepsTheRatioAtOne) {
   EXPECT_EQ(b->clip.clip_fraction, 0);
   EXPECT_EQ(b->clip.policy_kl, 0);
   EXPECT_NE(b->steps[0].distillation.kl_candidates, b->steps[1].distillation.kl_candidates);
+  for (const auto* record : {&*a, &*b}) {  // scoring is no part of the updates, wherever it happens
+    double updates = 0;
+    for (const StepRecord& step : record->steps)
+      updates += step.seconds_gradient + step.seconds_trigger + step.seconds_optimizer;
+    EXPECT_EQ(record->seconds.update, updates);
+    EXPECT_GT(record->seconds.score_teacher, 0);
+  }
 }
 
 TEST(Trainer, LengthBalancingEvensTheTokensOfMinibatches) {
@@ -241,11 +252,10 @@ struct PoisonedWorld {
     }
     return world.write_bank(name, rollouts);
   }
-  static void poison(Trainer& trainer) {
-    for (const auto& slot : trainer.student().slots())
+  static void poison(TrainerWorld& world) {
+    for (const auto& slot : world.student().slots())
       if (slot.name == "model.embed_tokens.weight")
-        trainer.student().values()[static_cast<size_t>(slot.offset)] =
-            std::numeric_limits<float>::quiet_NaN();
+        world.student().values()[static_cast<size_t>(slot.offset)] = std::numeric_limits<float>::quiet_NaN();
   }
 };
 
@@ -255,8 +265,8 @@ TEST(Trainer, AGradientThatIsNotFiniteIsSkippedCountedAndNamed) {
   TrainerWorld w(poisoned.world.config(
                      "run", {bank_stage(poisoned.bank_with("bank.jsonl", 5, 1)), "train.iterations=2"}),
                  {.on_step = [&](const StepRecord& step) { told.push_back(step); }, .on_progress = {}});
-  PoisonedWorld::poison(w.trainer);
-  const auto before = values_of(w.trainer);
+  PoisonedWorld::poison(w);
+  const auto before = values_of(w);
   const auto record = w.trainer.iterate();
   ASSERT_EQ(record->steps.size(), 3u);
   EXPECT_FALSE(record->steps[0].skipped);
@@ -266,10 +276,12 @@ TEST(Trainer, AGradientThatIsNotFiniteIsSkippedCountedAndNamed) {
   EXPECT_TRUE(std::isfinite(record->loss));
   EXPECT_EQ(record->skipped_steps, 1u);
   EXPECT_EQ(record->step, 3u);
-  EXPECT_EQ(w.trainer.state().updates, 2u);
-  EXPECT_THAT(record->alarms, ElementsAre(HasSubstr("1 steps skipped")));
+  const Path saved = poisoned.world.path("saved");
+  std::filesystem::create_directories(saved);
+  w.trainer.save(saved);
+  EXPECT_EQ(read_run_state(saved).learner.updates, 2u);
   EXPECT_EQ(told.size(), 3u);
-  const auto after = values_of(w.trainer);
+  const auto after = values_of(w);
   size_t changed = 0, not_finite = 0;
   for (size_t i = 0; i < after.size(); ++i) {
     changed += after[i] != before[i] && std::isfinite(after[i]);
@@ -284,12 +296,12 @@ TEST(Trainer, StopsWhenTooManyStepsInARowAreNotFinite) {
   const Path all = poisoned.bank_with("all.jsonl", 0, 20);
   TrainerWorld w(
       poisoned.world.config("run", {bank_stage(all), "train.iterations=2", "train.max_skipped_steps=5"}));
-  PoisonedWorld::poison(w.trainer);
+  PoisonedWorld::poison(w);
   EXPECT_EQ(w.trainer.iterate()->skipped_steps, 3u);
   EXPECT_THAT(error_of([&] { w.trainer.iterate(); }), HasSubstr("step 5: 5 steps in a row"));
   TrainerWorld never(
       poisoned.world.config("never", {bank_stage(all), "train.iterations=2", "train.max_skipped_steps=0"}));
-  PoisonedWorld::poison(never.trainer);
+  PoisonedWorld::poison(never);
   never.trainer.iterate();
   EXPECT_EQ(never.trainer.iterate()->skipped_steps, 6u);
 }
@@ -335,7 +347,214 @@ TEST(Trainer, TheTriggersVectorsMayLieInAFile) {
     EXPECT_EQ(a->trigger.distance, b->trigger.distance);
     EXPECT_EQ(a->trigger.noise, b->trigger.noise);
   }
-  EXPECT_EQ(values_of(memory.trainer), values_of(file.trainer));
+  EXPECT_EQ(values_of(memory), values_of(file));
+}
+
+// --- the three seams, played by doubles that write down what they are asked for ---
+
+using Diary = std::vector<std::string>;
+
+// Answers every request with one token, told by its sample.
+class GeneratorDouble final : public rollout::Generator {
+ public:
+  explicit GeneratorDouble(Diary& diary) : diary_(diary) {
+    config_.eos_ids = {0};
+    config_.max_response_tokens = 4;
+  }
+  void replace_weights(const rollout::Policy& policy) override {
+    diary_.push_back("weights of step " + std::to_string(policy.step));
+    step_ = policy.step;
+  }
+  uint64_t policy_step() const override { return step_; }
+  std::string fingerprint(const rollout::Policy& policy) const override {
+    return "policy " + std::to_string(policy.step);
+  }
+  void check(std::span<const rollout::Request>) const override {}
+  rollout::RunSummary run(std::span<const rollout::Request> requests,
+                          const rollout::RunHooks& hooks) override {
+    diary_.push_back("sample " + std::to_string(requests.size()));
+    for (size_t i = 0; i < requests.size(); ++i)
+      hooks.on_done(i, {.query_id = requests[i].query_id,
+                        .sample = requests[i].sample,
+                        .prompt_ids = *requests[i].prompt,
+                        .response_ids = {static_cast<Token>(1 + requests[i].sample % 7)},
+                        .policy_step = step_,
+                        .seed = requests[i].seed,
+                        .text = std::nullopt});
+    return {.num_done = requests.size()};
+  }
+  bool is_exact(model::Precision) const override { return false; }
+  const rollout::EngineConfig& config() const override { return config_; }
+  model::Precision precision() const override { return model::Precision::f32; }
+  int64_t vocab_size() const override { return 9; }
+  void release() override { diary_.push_back("release"); }
+
+ private:
+  Diary& diary_;
+  rollout::EngineConfig config_;
+  uint64_t step_ = 0;
+};
+
+// One candidate a position, the teacher twice as sure of it.
+class ScorerDouble final : public distill::Scorer {
+ public:
+  explicit ScorerDouble(Diary& diary) : diary_(diary) {}
+  distill::Scoring score(std::span<const Rollout> rollouts, std::vector<Scores> sampled) override {
+    EXPECT_TRUE(sampled.empty());
+    diary_.push_back("score " + std::to_string(rollouts.size()));
+    distill::Scoring scoring{.scores = {}, .student_seconds = 3, .teacher_seconds = 5};
+    for (const Rollout& rollout : rollouts)
+      scoring.scores.push_back({.query_id = rollout.query_id,
+                                .sample = rollout.sample,
+                                .top_k = 1,
+                                .candidates = {4},
+                                .student_logprobs = {-2},
+                                .teacher_logprobs = {-1},
+                                .sampled_logprobs = {-2},
+                                .teacher_sampled_logprobs = {-1},
+                                .student_entropy = {0.5},
+                                .is_aligned = {},
+                                .overlap = {1}});
+    return scoring;
+  }
+  distill::TeacherRows teacher_rows(std::span<const distill::TrainingItem>) override { return {}; }
+
+ private:
+  Diary& diary_;
+};
+
+// A model of one number, whose gradient is that of the minibatch's size.
+class LearnerDouble final : public Learner {
+ public:
+  explicit LearnerDouble(Diary& diary) : diary_(diary) {}
+  MinibatchGradient gradient(std::span<const Microbatch> minibatch, const distill::GradientConfig& config,
+                             distill::Scorer&) override {
+    EXPECT_EQ(config.old_is_current, old_is_current);
+    MinibatchGradient result{.microbatches = static_cast<uint32_t>(minibatch.size()), .norm = 2};
+    for (const Microbatch& microbatch : minibatch)
+      for (const auto& item : microbatch.items) {
+        EXPECT_EQ(item.supervision->coefficients, std::vector<float>{1.0f});  // 1 * (-1 - -2)
+        result.sums.weighted_loss += item.token_weight;
+        ++result.sums.tokens;
+      }
+    if (++gradients_ == spoilt) result.not_finite = "spoilt";
+    diary_.push_back("gradient of " + std::to_string(result.sums.tokens));
+    return result;
+  }
+  MinibatchGradient gradient(std::span<const distill::SupervisedMicrobatch>) override { return {}; }
+  void observe(double scale) override { diary_.push_back("observe " + std::to_string(scale).substr(0, 4)); }
+  curriculum::Comparison compare() override {
+    diary_.push_back("compare");
+    return {.minibatches = 3, .within = 1, .distance = 1, .noise = 2, .note = ""};
+  }
+  void update(double learning_rate, double gradient_scale) override {
+    diary_.push_back("update " + std::to_string(gradient_scale).substr(0, 4));
+    value += learning_rate;
+  }
+  LearnerState save(const Path& folder, const std::string&) const override {
+    write_file_atomically(folder / "value", std::to_string(value));
+    return {.updates = 7};
+  }
+  void restore(const Path& folder, const LearnerState& state) override {
+    value = std::stod(read_file(folder / "value"));
+    restored = state;
+  }
+  uint64_t saved_bytes() const override { return 8; }
+
+  double value = 0;
+  bool old_is_current = false;  // as it must be told
+  int spoilt = 0;               // which gradient is not finite, from 1
+  LearnerState restored;
+
+ private:
+  Diary& diary_;
+  int gradients_ = 0;
+};
+
+// A trainer on doubles; no model is anywhere.
+struct StagedWorld {
+  Diary diary;
+  test::TemporaryDirectory folder;
+  TrainConfig config;
+  io::RunDirectory directory;
+  QuerySet queries;
+  GeneratorDouble generator{diary};
+  ScorerDouble scorer{diary};
+  LearnerDouble learner{diary};
+  RolloutSupply supply;
+  Trainer trainer;
+  explicit StagedWorld(std::vector<std::string> overrides)
+      : config(parse_train_config("student: none\nteacher: none\noutput: " + (folder / "run").string() +
+                                      "\ndata: {queries: none}\ntrain: {iterations: 4, "
+                                      "responses_per_iteration: 10, minibatch: 4, learning_rate: 0.5}\n"
+                                      "trigger: {persistence: 1}\n",
+                                  "test", overrides)),
+        directory(io::RunDirectory::create(config.output, "test: 1\n", "{}\n")),
+        queries(
+            {.queries = {{{.id = "q"}, std::make_shared<const std::vector<Token>>(std::vector<Token>{8})}},
+             .num_in_file = 1,
+             .num_too_long = 0,
+             .fingerprint = "f"}),
+        supply(config, directory, queries, generator, {}),
+        trainer(config, {supply, scorer, learner}, {}) {}
+};
+
+TEST(TheThreeSeams, CarryAnIteration) {
+  StagedWorld w({"curriculum.stages=[{source: current, until: trigger}, {source: initial}]",
+                 "curriculum.bank.responses=10"});
+  const auto record = w.trainer.iterate();
+  EXPECT_THAT(w.diary, ElementsAre("weights of step 0", "sample 10",  // the initial bank
+                                   "weights of step 0", "sample 10", "release", "score 10", "gradient of 4",
+                                   "observe 1.00", "update 0.50", "gradient of 4", "observe 1.00",
+                                   "update 0.50", "gradient of 2", "observe 0.50", "update 0.50", "compare"));
+  EXPECT_EQ(w.learner.value, 1.5);
+  EXPECT_EQ(record->seconds.score_student, 3);
+  EXPECT_EQ(record->seconds.score_teacher, 5);
+  EXPECT_EQ(record->trigger.tau, 1u);  // D <= V, persistence 1
+  EXPECT_EQ(record->trigger.ratio, 0.5);
+  EXPECT_EQ(record->step, 3u);
+  EXPECT_EQ(record->consumed, 10u);
+  EXPECT_EQ(record->distillation.kl_candidates, -1);
+  EXPECT_EQ(w.trainer.curriculum().source_of(2).kind, SourceKind::initial);
+  w.diary.clear();
+  (void)w.trainer.iterate();  // replay: nothing is sampled, observed or compared
+  EXPECT_THAT(w.diary, ElementsAre("release", "score 10", "gradient of 4", "update 0.50", "gradient of 4",
+                                   "update 0.50", "gradient of 2", "update 0.50"));
+}
+
+TEST(TheThreeSeams, AreAskedAgainForEveryMinibatchThatIsScoredOnItsOwn) {
+  StagedWorld w({"curriculum.stages=[{source: current}]", "train.rescore=minibatch", "train.minibatch=5"});
+  w.learner.old_is_current = true;
+  const auto record = w.trainer.iterate();
+  EXPECT_THAT(w.diary, ElementsAre("weights of step 0", "sample 10", "release", "score 5", "gradient of 5",
+                                   "update 0.50", "score 5", "gradient of 5", "update 0.50"));
+  EXPECT_EQ(record->seconds.score_student, 6);
+  EXPECT_EQ(record->distillation.kl_candidates, -1);
+}
+
+TEST(TheThreeSeams, AGradientThatIsNotFiniteIsNeitherObservedNorApplied) {
+  StagedWorld w({"curriculum.stages=[{source: current}]", "trigger.watch=always"});
+  w.learner.spoilt = 2;
+  const auto record = w.trainer.iterate();
+  EXPECT_THAT(w.diary, ElementsAre("weights of step 0", "sample 10", "release", "score 10", "gradient of 4",
+                                   "observe 1.00", "update 0.50", "gradient of 4", "gradient of 2",
+                                   "observe 0.50", "update 0.50", "compare"));
+  EXPECT_EQ(record->steps[1].skip_reason, "spoilt");
+  EXPECT_EQ(record->skipped_steps, 1u);
+  EXPECT_EQ(record->step, 3u);
+}
+
+TEST(TheThreeSeams, AreSavedAndRestoredWithTheRun) {
+  StagedWorld w({"curriculum.stages=[{source: current}]"}), later({"curriculum.stages=[{source: current}]"});
+  (void)w.trainer.iterate();
+  w.trainer.save(w.folder.path());
+  later.trainer.restore(w.folder.path(), {});
+  EXPECT_EQ(later.learner.value, 1.5);
+  EXPECT_EQ(later.learner.restored.updates, 7u);
+  EXPECT_EQ(later.trainer.iteration(), 2u);
+  (void)later.trainer.iterate();
+  EXPECT_THAT(later.diary, testing::Contains("weights of step 3"));
+  EXPECT_EQ(later.supply.state().next_request, 20u);
 }
 
 }  // namespace

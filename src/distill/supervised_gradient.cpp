@@ -1,0 +1,44 @@
+#include "distill/supervised_gradient.h"
+
+#include "kernels/vocab_head.h"
+#include "kernels/vocab_rows.h"
+
+namespace ropd::distill {
+
+double accumulate_supervised(model::Gradients& gradients, model::TrainingPass& pass,
+                             const model::Weights& weights, const SupervisedMicrobatch& microbatch,
+                             kernels::Precision precision) {
+  std::vector<model::PromptedResponse> responses;
+  for (const SftExample& example : microbatch.examples)
+    responses.push_back({example.prompt_ids, example.response_ids});
+  const auto [batch, first_rows] = model::pack_responses(responses, model::Prompts::each_its_own);
+  std::vector<int64_t> rows;
+  std::vector<int32_t> targets;
+  std::vector<float> row_weights;
+  for (size_t i = 0; i < microbatch.examples.size(); ++i) {
+    const SftExample& example = microbatch.examples[i];
+    for (size_t t = 0; t < example.response_ids.size(); ++t)
+      if (example.loss_weights[t] != 0) {
+        rows.push_back(first_rows[i] + static_cast<int64_t>(t));
+        targets.push_back(example.response_ids[t]);
+        row_weights.push_back(static_cast<float>(example.loss_weights[t] / microbatch.total_weight));
+      }
+  }
+  std::vector<double> losses(rows.size());
+  pass.accumulate(gradients, batch, rows,
+                  [&](std::span<float> grad_states, std::span<float> grad_head, std::span<const float> states,
+                      size_t first) {
+                    kernels::vocab_head_grad(
+                        grad_states, grad_head, states, weights.head.stored, precision,
+                        kernels::kVocabScratchBytes, [&](int64_t row, std::span<float> logits) {
+                          const size_t r = first + static_cast<size_t>(row);
+                          losses[r] = row_weights[r] * static_cast<double>(kernels::cross_entropy_gradient(
+                                                           logits, targets[r], row_weights[r]));
+                        });
+                  });
+  double loss = 0;
+  for (const double l : losses) loss += l;
+  return loss;
+}
+
+}  // namespace ropd::distill

@@ -1,0 +1,162 @@
+#include "train/full_learner.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "base/error.h"
+#include "train/state_tensors.h"
+
+namespace ropd::train {
+namespace {
+
+// The vectors of a checkpoint: one list each for saving and loading.
+constexpr const char *kFirstMoment = "exp_avg", *kSecondMoment = "exp_avg_sq", *kRunningMean = "running_mean",
+                     *kPreviousMean = "previous_mean";
+
+std::vector<optim::TensorRange> tensor_ranges(const model::Parameters& parameters) {
+  std::vector<optim::TensorRange> tensors;
+  for (const auto& slot : parameters.slots())
+    tensors.push_back({slot.name, static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size)});
+  return tensors;
+}
+
+}  // namespace
+
+FullLearner::FullLearner(model::Parameters parameters, FullLearnerConfig config)
+    : config_(std::move(config)),
+      tensors_(tensor_ranges(parameters)),
+      parameters_(std::move(parameters)),
+      weights_(parameters_.weights()),
+      first_moment_(parameters_.values().size()),
+      second_moment_(parameters_.values().size()),
+      optimizer_(config_.adamw, first_moment_.values(), second_moment_.values()) {
+  if (!config_.has_statistics) return;
+  const auto vector = [&] {
+    const size_t size = parameters_.values().size();
+    return config_.statistics_folder ? FloatStorage(size, *config_.statistics_folder) : FloatStorage(size);
+  };
+  running_mean_ = vector();
+  previous_mean_ = vector();
+  statistics_.emplace(running_mean_.values(), previous_mean_.values());
+}
+
+// Adds the microbatches' gradients, which add(i) gives with their sums, from zero on.
+template <class AddMicrobatch>
+MinibatchGradient FullLearner::sum_gradient(size_t microbatches, const AddMicrobatch& add) {
+  if (gradient_)
+    gradient_->clear();
+  else
+    gradient_.emplace(parameters_);
+  MinibatchGradient result;
+  for (size_t i = 0; i < microbatches; ++i) {
+    if (!pass_) pass_.emplace(weights_, config_.precision, config_.activation_bytes);
+    result.sums += add(i);
+    ++result.microbatches;
+    give_back_activations();  // also between microbatches: a trace keeps the size of the largest it has seen
+  }
+  result.norm = optim::global_norm(gradient_->values());
+  if (!std::isfinite(result.norm) || !std::isfinite(result.sums.weighted_loss)) {
+    const auto found = optim::find_non_finite(gradient_->values(), tensors_);
+    result.not_finite =
+        found ? optim::describe(*found, gradient_->values().size()) : "the loss is not finite";
+    if (!config_.keeps_memory) gradient_.reset();
+  }
+  return result;
+}
+
+MinibatchGradient FullLearner::gradient(std::span<const Microbatch> minibatch,
+                                        const distill::GradientConfig& config, distill::Scorer& scorer) {
+  return sum_gradient(minibatch.size(), [&](size_t i) {
+    const std::span<const distill::TrainingItem> items = minibatch[i].items;
+    return distill::accumulate_gradient(
+        *gradient_, *pass_, weights_, items, config, config_.precision,
+        config.objective.needs_full_teacher() ? scorer.teacher_rows(items) : distill::TeacherRows{});
+  });
+}
+
+MinibatchGradient FullLearner::gradient(std::span<const distill::SupervisedMicrobatch> minibatch) {
+  return sum_gradient(minibatch.size(), [&](size_t i) {
+    return distill::MicrobatchResult{.weighted_loss = distill::accumulate_supervised(
+                                         *gradient_, *pass_, weights_, minibatch[i], config_.precision)};
+  });
+}
+
+void FullLearner::give_back_activations() {
+  if (config_.keeps_memory) return;
+  pass_.reset();
+  malloc_trim(0);
+}
+
+void FullLearner::observe(double scale) {
+  assert(statistics_ && gradient_);
+  statistics_->observe(gradient_->values(), scale);
+}
+
+curriculum::Comparison FullLearner::compare() {
+  assert(statistics_);
+  return statistics_->compare();
+}
+
+void FullLearner::update(double learning_rate, double gradient_scale) {
+  assert(gradient_);
+  optimizer_.set_learning_rate(learning_rate);
+  optimizer_.update(parameters_.values(), gradient_->values(), gradient_scale);
+  if (!config_.keeps_memory) gradient_.reset();
+}
+
+void FullLearner::save_model(const Path& path, const std::string& description) const {
+  std::vector<io::StoredTensor> tensors;
+  for (const auto& slot : parameters_.slots())
+    tensors.push_back({slot.name, DType::f32, slot.shape,
+                       std::as_bytes(parameters_.values().subspan(static_cast<size_t>(slot.offset),
+                                                                  static_cast<size_t>(slot.size)))});
+  io::SaveModelOptions options = config_.model_files;
+  options.description = description;
+  io::save_model_directory(path, options, tensors);
+}
+
+LearnerState FullLearner::save(const Path& folder, const std::string& description) const {
+  save_model(folder / "model", description);
+  const SavedVector moments[] = {{kFirstMoment, first_moment_.values()},
+                                 {kSecondMoment, second_moment_.values()}};
+  save_vectors(folder / "optimizer.safetensors", moments, tensors_);
+  LearnerState state{.updates = optimizer_.updates()};
+  if (statistics_) {
+    // By role, as the statistics tell it: closing an iteration exchanges the two.
+    const SavedVector means[] = {{kRunningMean, statistics_->running_mean()},
+                                 {kPreviousMean, statistics_->previous_mean()}};
+    save_vectors(folder / "trigger.safetensors", means, tensors_);
+    state.statistics = statistics_->state();
+  }
+  return state;
+}
+
+void FullLearner::restore(const Path& folder, const LearnerState& state) {
+  const io::ModelDirectory saved(folder / "model");
+  const auto has_same_shape = [](const model::ParameterSlot& a, const model::ParameterSlot& b) {
+    return a.name == b.name && a.shape == b.shape;
+  };
+  if (!std::ranges::equal(model::parameter_layout(saved.config()), parameters_.slots(), has_same_shape))
+    fail(saved.path().string(), ": is another model than the one that is trained (its tensors differ)");
+  const auto loaded = model::Parameters::load(saved);
+  std::copy(loaded.values().begin(), loaded.values().end(), parameters_.values().begin());
+  const RestoredVector moments[] = {{kFirstMoment, first_moment_.values()},
+                                    {kSecondMoment, second_moment_.values()}};
+  load_vectors(folder / "optimizer.safetensors", moments, tensors_);
+  optimizer_ = optim::AdamW(config_.adamw, first_moment_.values(), second_moment_.values(), state.updates);
+  if (!statistics_ || !state.statistics) return;
+  const RestoredVector means[] = {{kRunningMean, statistics_->running_mean()},
+                                  {kPreviousMean, statistics_->previous_mean()}};
+  load_vectors(folder / "trigger.safetensors", means, tensors_);
+  statistics_->restore(*state.statistics);
+}
+
+uint64_t FullLearner::saved_bytes() const {
+  const uint64_t vectors = 3 + (statistics_ ? 2 : 0);  // weights, two moments, two means
+  return vectors * sizeof(float) * parameters_.values().size();
+}
+
+}  // namespace ropd::train

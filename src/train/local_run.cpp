@@ -1,0 +1,110 @@
+#include "train/local_run.h"
+
+#include "base/error.h"
+#include "io/checkpoint.h"
+#include "rollout/fingerprint.h"
+
+namespace ropd::train {
+namespace {
+
+// From this size of both models on, a phase gives its memory back when it ends (plan.h): other phases may
+// need it, and fresh pages cost nothing beside the work on them. With small models they would cost a tenth of
+// an iteration.
+constexpr uint64_t kLargeModelBytes = uint64_t{512} << 20;
+
+bool keeps_memory(const ModelPair& models) {
+  return models.student->num_bytes() + models.teacher->num_bytes() < kLargeModelBytes;
+}
+
+FullLearnerConfig learner_config(const TrainConfig& config, const io::RunDirectory& directory,
+                                 const ModelPair& models) {
+  FullLearnerConfig result{.adamw = adamw_settings(config),
+                           .precision = config.train.precision,
+                           .has_statistics = make_curriculum(config).can_watch(),
+                           .keeps_memory = keeps_memory(models),
+                           .model_files = {.source_directory = config.student,
+                                           .config_json = models.student->config_json(),
+                                           .generation_config_json = models.student->generation_config_json(),
+                                           .base_model = config.student,
+                                           .description = ""}};
+  if (const auto& gigabytes = config.train.activation_memory_gb.value)
+    result.activation_bytes = static_cast<size_t>(*gigabytes * 1e9);
+  if (config.trigger.storage == Storage::file) result.statistics_folder = directory.path();
+  return result;
+}
+
+rollout::EngineConfig engine_config(const TrainConfig& config, const ModelPair& models) {
+  rollout::EngineConfig engine;
+  engine.max_response_tokens = static_cast<int64_t>(config.rollout.max_response_tokens);
+  engine.eos_ids = models.eos_ids;
+  engine.sampling.temperature = config.rollout.temperature;
+  engine.sampling.top_p = config.rollout.top_p;
+  if (config.rollout.memory_gb.value)
+    engine.memory_bytes = static_cast<uint64_t>(*config.rollout.memory_gb.value * 1e9);
+  engine.with_logprobs = true;
+  return engine;
+}
+
+distill::LocalScorerConfig scorer_config(const TrainConfig& config, const ModelPair& models,
+                                         const distill::StageProgress& progress) {
+  distill::LocalScorerConfig result{
+      .student = {.top_k = config.objective.top_k,
+                  .precision = config.train.precision,
+                  .temperature = static_cast<float>(config.rollout.temperature)},
+      .teacher = {.top_k = config.objective.top_k,
+                  .precision = config.train.teacher_precision,
+                  .temperature = static_cast<float>(config.objective.teacher_temperature)},
+      .keeps_memory = keeps_memory(models),
+      .progress = progress};
+  if (!result.keeps_memory) result.release_teacher = [&models] { models.teacher->release_pages(); };
+  return result;
+}
+
+const Query& query_of(const QuerySet& queries, const std::string& id) {
+  for (const TrainingQuery& entry : queries.queries)
+    if (entry.query.id == id) return entry.query;
+  fail("query ", id,
+       " of a bank is not among the run's queries; a teacher with another tokenizer needs its text");
+}
+
+RolloutSupply::Decode decode_with(const ModelPair& models) {
+  if (!models.student_renderer) return {};
+  return [&models](std::span<const Token> ids) { return models.student_renderer->tokenizer().decode(ids); };
+}
+
+// Takes weights and optimizer over; statistics of gradients begin anew.
+void continue_from(Learner& learner, RunState& start, const Path& checkpoint) {
+  io::verify_checkpoint(checkpoint);
+  const SavedRun before = read_run_state(checkpoint);
+  if (before.minibatches != 0)
+    fail(checkpoint.string(),
+         ": taken in the middle of an iteration; continue from a checkpoint between iterations");
+  learner.restore(checkpoint, {.updates = before.learner.updates});
+  start.step = before.run.step;
+}
+
+}  // namespace
+
+LocalRun::LocalRun(const TrainConfig& config, const io::RunDirectory& directory, const ModelPair& models,
+                   const QuerySet& queries, const distill::StageProgress& progress)
+    : learner(model::Parameters::load(*models.student), learner_config(config, directory, models)),
+      generator(
+          [this, &models](const rollout::Policy& policy) {
+            return policy.is_initial ? model::map_weights(models.student) : learner.weights();
+          },
+          config.rollout.precision, engine_config(config, models), keeps_memory(models),
+          [&models] { models.student->release_pages(); }),
+      scorer([this] { return learner.weights(); }, models.teacher_weights,
+             models.translation(
+                 [&queries](const std::string& id) -> const Query& { return query_of(queries, id); }),
+             scorer_config(config, models, progress)),
+      supply(config, directory, queries, generator, decode_with(models)) {
+  start.fingerprints["queries"] = queries.queries.empty() ? "none" : queries.fingerprint;
+  start.fingerprints["student"] = generator.fingerprint({.is_initial = true});
+  models.student->release_pages();
+  start.fingerprints["teacher"] = rollout::weights_fingerprint(models.teacher_weights);
+  models.teacher->release_pages();
+  if (config.continue_from) continue_from(learner, start, *config.continue_from);
+}
+
+}  // namespace ropd::train
