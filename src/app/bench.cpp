@@ -12,6 +12,7 @@
 
 #include "app/bench_iteration.h"
 #include "app/commands.h"
+#include "app/pattern_weights.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -108,7 +109,7 @@ class Bench {
                     limits_.f32_flops / 1e9, limits_.bf16_flops / 1e9, limits_.product_flops / 1e9,
                     limits_.read_bytes / 1e9));
     if (measures("decode") || measures("score")) {
-      const auto weights = model::pattern_weights(config_, DType::bf16, 0.02f);
+      const auto weights = pattern_weights(config_, DType::bf16, 0.02f);
       if (measures("decode")) decode(weights);
       if (measures("score")) score(weights, Precision::bf16);
       if (measures("score")) score(weights, Precision::f32);
@@ -206,7 +207,7 @@ class Bench {
       for (int64_t i = 0; i < pages_each; ++i) table.push_back(cache.allocate());
       rows.push_back({std::span(&token, 1), context, table.data(), true});
     }
-    const size_t lanes = rollout::decode_lanes(config_, rows.size());
+    const size_t lanes = rollout::decode_lanes(decoder.weights().execution, rows.size());
     std::vector<model::DecodeMemory> memories(lanes);
     const auto run_steps = [&](int steps) {
       parallel_tasks(lanes, [&](size_t lane, size_t) {
@@ -269,7 +270,7 @@ class Bench {
 
   // One response of `length` tokens, prompt included; many short ones on the tiny shape.
   void train(Precision precision, size_t length) {
-    constexpr size_t kTraceBytes = size_t{1375} << 20;
+    constexpr size_t kTraceBytes = size_t{1375} << 20, kShards = 8;
     // Weights and gradients, traces, what every token needs beyond them (its layer at work, and its inputs to
     // the layers computed again), blocks of logits and the rest.
     const uint64_t token_bytes = model::trace_bytes_per_token(config_) +
@@ -289,20 +290,25 @@ class Bench {
             0.02f * (static_cast<float>((i * 2654435761u) >> 8 & 0xffff) / 32768.0f - 1.0f);
     });
     const auto weights = parameters.weights();
-    model::Gradients gradients(parameters);
+    model::Gradients gradients(config_);
+    distill::GradientMemory memory;
     const auto batch = is_tiny() ? rollouts(128, 100) : rollouts(1, length - 1);
     std::vector<distill::Supervision> supervision;
     for (const Rollout& rollout : batch) supervision.push_back(constant_supervision(rollout));
-    std::vector<distill::TrainingItem> items;
-    for (size_t i = 0; i < batch.size(); ++i) items.push_back({&batch[i], &supervision[i], 1e-3f});
-    model::TrainingPass pass(weights, precision, kTraceBytes);
+    const size_t sequences = batch.size() / kShards + (batch.size() % kShards > 0);
+    std::vector<distill::Shard> shards;
+    for (size_t i = 0; i < batch.size(); ++i) {
+      if (i % sequences == 0) shards.push_back({{}});
+      shards.back().front().push_back({&batch[i], &supervision[i], 1e-3f});
+    }
+    const distill::GradientConfig gradient_config{.precision = precision, .trace_budget_bytes = kTraceBytes};
     const std::string kind = precision == Precision::bf16 ? "train, bf16 products" : "train, f32";
     measure(
         is_tiny() ? kind : fmt::format("{}, {} tokens", kind, length),
         static_cast<double>(is_tiny() ? 12800 : length - 1),
         flops(precision) / (3 * forward_flops(config_, is_tiny() ? 100 : static_cast<double>(length), true)),
         Bound::compute, precision, length > 1024 ? 1 : several(),
-        [&] { (void)distill::accumulate_gradient(gradients, pass, weights, items, {}, precision); });
+        [&] { (void)distill::minibatch_gradient(gradients, memory, weights, shards, gradient_config); });
   }
 
   // A run of the trainer with models of its own.

@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "io/dataset.h"
-#include "io/query_set.h"
 #include "text/prompt_renderer.h"
+#include "train/query_operations.h"
 
 namespace ropd::app {
 namespace {
@@ -113,7 +113,7 @@ void run_prepare(const CLI::App& command, const PrepareOptions& options) {
     log_info(options.in, ": ", format_count(double(dataset.num_generated_ids)),
              " rows have no id; ids are made from their prompts");
   if (!options.keeps_duplicates) {
-    const auto unique = io::deduplicate_by_prompt(queries);
+    const auto unique = train::deduplicate_by_prompt(queries);
     const std::set<size_t> kept(unique.kept.begin(), unique.kept.end());
     std::string said = "the prompt occurs before";
     if (unique.num_conflicts > 0)
@@ -121,10 +121,11 @@ void run_prepare(const CLI::App& command, const PrepareOptions& options) {
     keep_if(queries, steps, "duplicate_prompt", said, [&](size_t i) { return kept.contains(i); });
   }
   if (options.excludes_han)
-    keep_if(queries, steps, "han", "Chinese characters", [&](size_t i) { return !io::has_han(queries[i]); });
+    keep_if(queries, steps, "han", "Chinese characters",
+            [&](size_t i) { return !train::has_han(queries[i]); });
   if (!options.strip_prefix.empty() || !options.strip_suffix.empty())
     log_info("the wrapper was removed from ",
-             format_count(double(io::strip_wrapper(queries, options.strip_prefix, options.strip_suffix))),
+             format_count(double(train::strip_wrapper(queries, options.strip_prefix, options.strip_suffix))),
              " of ", format_count(double(queries.size())), " queries");
   if (options.max_prompt_tokens > 0) {
     const auto tokens = count_prompt_tokens(queries, options.prompt);
@@ -175,7 +176,7 @@ void run_select(const CLI::App& command, const SelectOptions& options) {
     throw CLI::ValidationError("exactly one of --count, --first and --ids is needed");
   if (options.count && !options.seed) throw CLI::ValidationError("--count needs --seed");
   const auto dataset = io::read_dataset(options.in);
-  const auto chosen = io::select_queries(
+  const auto chosen = train::select_queries(
       dataset.queries,
       {.count = options.count, .seed = options.seed.value_or(0), .first = options.first, .ids = options.ids});
   io::write_queries(options.out, chosen);
@@ -217,7 +218,7 @@ void add_order(CLI::App& data) {
   command->add_option("--seed", options->seed, "of the permutation; 0 keeps the order")->required();
   command->footer("Example:\n  ropd data order --in q48.jsonl --out q48-order1.jsonl --seed 1");
   command->callback([command, options] {
-    const auto ordered = io::order_queries(io::read_dataset(options->in).queries, options->seed);
+    const auto ordered = train::order_queries(io::read_dataset(options->in).queries, options->seed);
     io::write_queries(options->out, ordered);
     print_result(
         *command,
@@ -243,7 +244,7 @@ void run_overlap(const CLI::App& command, const OverlapOptions& options) {
   std::set<size_t> repeated;
   for (const auto& path : options.benchmarks) {
     const auto benchmark = io::read_dataset(path);
-    const auto overlaps = io::find_overlaps(dataset.queries, benchmark.queries, options.threshold);
+    const auto overlaps = train::find_overlaps(dataset.queries, benchmark.queries, options.threshold);
     std::set<size_t> questions;
     Json pairs = Json::array();
     std::string lines;
@@ -331,14 +332,14 @@ struct StatsOptions {
 
 void run_stats(const CLI::App& command, const StatsOptions& options) {
   const auto dataset = io::read_dataset(options.in, io::DuplicateIds::keep);
-  const auto unique = io::deduplicate_by_prompt(dataset.queries);
+  const auto unique = train::deduplicate_by_prompt(dataset.queries);
   std::set<std::string> ids;
   std::vector<uint32_t> bytes;
   uint64_t num_answers = 0, num_han = 0;
   for (const auto& query : dataset.queries) {
     ids.insert(query.id);
     num_answers += !query.answer.empty();
-    num_han += io::has_han(query);
+    num_han += train::has_han(query);
     uint32_t length = 0;
     for (const auto& message : query.messages) length += uint32_t(message.content.size());
     bytes.push_back(length);

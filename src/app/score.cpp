@@ -11,11 +11,11 @@
 #include "base/memory_info.h"
 #include "base/progress.h"
 #include "base/stop.h"
-#include "distill/score_file.h"
 #include "distill/scoring.h"
 #include "io/dataset.h"
 #include "io/model_directory.h"
 #include "io/rollout_file.h"
+#include "io/score_file.h"
 #include "text/prompt_renderer.h"
 #include "train/teacher_translation.h"
 
@@ -95,7 +95,7 @@ void run(const Options& options) {
   uint64_t tokens = 0;
   // In pieces, so that scores of a long file are not all held in memory.
   for (const auto& [begin, end] :
-       distill::pack_in_order(rollouts.size(), 4 * config.batch_tokens, [&](size_t i) {
+       model::pack_in_order(rollouts.size(), 4 * config.batch_tokens, [&](size_t i) {
          return static_cast<int64_t>(rollouts[i].prompt_ids.size() + rollouts[i].response_ids.size());
        })) {
     const auto part = std::span(rollouts).subspan(begin, end - begin);
@@ -104,7 +104,7 @@ void run(const Options& options) {
       distill::score_teacher(scores, *teacher, part, teacher_config, teacher_workspace,
                              translation ? &*translation : nullptr);
     for (const Scores& s : scores) {
-      out.write(distill::scores_line(s) + "\n");
+      out.write(io::scores_line(s) + "\n");
       tokens += s.sampled_logprobs.size();
     }
     progress.update(end, tokens);

@@ -1,5 +1,6 @@
 #include "base/memory_info.h"
 
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -69,5 +70,7 @@ uint64_t peak_memory_bytes() {
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
+
+void return_freed_memory() { malloc_trim(0); }
 
 }  // namespace ropd

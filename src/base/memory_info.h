@@ -24,4 +24,7 @@ uint64_t usable_bytes(const MemoryInfo& info);
 // The most that this process has held at once so far.
 uint64_t peak_memory_bytes();
 
+// Gives what was freed back to the system, where the allocator would keep it for later.
+void return_freed_memory();
+
 }  // namespace ropd

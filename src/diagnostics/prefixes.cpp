@@ -33,7 +33,7 @@ Buffer hidden_at_positions(const model::Weights& weights, const PrefixSet& set, 
 }
 
 std::vector<std::pair<size_t, size_t>> passes(const PrefixSet& set) {
-  return distill::pack_in_order(set.rollouts.size(), kBatchTokens, [&](size_t i) {
+  return model::pack_in_order(set.rollouts.size(), kBatchTokens, [&](size_t i) {
     return static_cast<int64_t>(set.rollouts[i].prompt_ids.size() + set.rollouts[i].response_ids.size());
   });
 }

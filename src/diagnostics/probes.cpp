@@ -10,11 +10,11 @@
 namespace ropd::diagnostics {
 namespace {
 
-// The gradient of one minibatch, every valid token with the same weight.
-void accumulate_minibatch(model::Gradients& gradients, model::TrainingPass& pass,
-                          const model::Weights& student, const model::Weights& teacher,
-                          std::span<const Rollout> rollouts, const ProbeConfig& config,
-                          model::Workspace& workspace) {
+// The gradient of one minibatch in one shard, every valid token with the same weight.
+void probe_minibatch(model::Gradients& gradients, distill::GradientMemory& memory,
+                     const model::Weights& student, const model::Weights& teacher,
+                     std::span<const Rollout> rollouts, const ProbeConfig& config,
+                     model::Workspace& workspace) {
   auto scores = distill::score_student(student, rollouts, config.scoring, workspace);
   distill::score_teacher(scores, teacher, rollouts, config.scoring, workspace);
   std::vector<distill::Supervision> supervision;
@@ -24,19 +24,23 @@ void accumulate_minibatch(model::Gradients& gradients, model::TrainingPass& pass
     tokens += supervision.back().num_valid();
   }
   const float weight = 1.0f / static_cast<float>(std::max<size_t>(tokens, 1));
-  const auto microbatches = distill::pack_in_order(rollouts.size(), config.microbatch_tokens, [&](size_t i) {
-    return static_cast<int64_t>(rollouts[i].prompt_ids.size() + rollouts[i].response_ids.size());
-  });
-  for (const auto& [begin, end] : microbatches) {
-    std::vector<distill::TrainingItem> items;
-    for (size_t i = begin; i < end; ++i) items.push_back({&rollouts[i], &supervision[i], weight});
-    distill::TeacherRows rows;
-    if (config.objective.needs_full_teacher())
-      rows = distill::teacher_rows(teacher, items, config.scoring.precision, workspace);
-    distill::accumulate_gradient(gradients, pass, student, items,
-                                 {.objective = config.objective, .old_is_current = true},
-                                 config.scoring.precision, rows);
+  distill::Shard shard;
+  for (const auto& [begin, end] :
+       model::pack_in_order(rollouts.size(), config.microbatch_tokens, [&](size_t i) {
+         return static_cast<int64_t>(rollouts[i].prompt_ids.size() + rollouts[i].response_ids.size());
+       })) {
+    shard.emplace_back();
+    for (size_t i = begin; i < end; ++i) shard.back().push_back({&rollouts[i], &supervision[i], weight});
   }
+  distill::minibatch_gradient(gradients, memory, student, std::span(&shard, 1),
+                              {.objective = config.objective,
+                               .precision = config.scoring.precision,
+                               .old_is_current = true,
+                               .trace_budget_bytes = config.trace_budget_bytes},
+                              [&](std::span<const distill::TrainingItem> items) {
+                                return distill::teacher_rows(teacher, items, config.scoring.precision,
+                                                             workspace);
+                              });
 }
 
 double norm(std::span<const float> values) {
@@ -71,14 +75,13 @@ Probe probe_gradients(const model::Parameters& student, const model::Weights& te
                       const ProbeProgress& progress) {
   const model::Weights weights = student.weights();
   const auto coordinates = probe_coordinates(student.slots(), config.coordinates, config.seed);
-  model::Gradients gradients(student);
-  model::TrainingPass pass(weights, config.scoring.precision, config.trace_budget_bytes);
+  model::Gradients gradients(student.config());
+  distill::GradientMemory memory;
   model::Workspace workspace;
   Probe probe;
   for (size_t begin = 0; begin + config.minibatch <= rollouts.size(); begin += config.minibatch) {
-    gradients.clear();
-    accumulate_minibatch(gradients, pass, weights, teacher, rollouts.subspan(begin, config.minibatch), config,
-                         workspace);
+    probe_minibatch(gradients, memory, weights, teacher, rollouts.subspan(begin, config.minibatch), config,
+                    workspace);
     probe.norms.push_back(norm(gradients.values()));
     std::vector<double>& kept = probe.coordinates.emplace_back();
     for (const int64_t i : coordinates) kept.push_back(gradients.values()[static_cast<size_t>(i)]);

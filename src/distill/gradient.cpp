@@ -2,61 +2,168 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <numeric>
 
+#include "base/memory_info.h"
+#include "base/parallel.h"
 #include "distill/scoring.h"
-#include "kernels/vocab_head.h"
 
 namespace ropd::distill {
 namespace {
 
-// Where each response position of a microbatch is found: row of the packed batch, item, position.
+using model::Gradients;
+using model::Sharing;
+using model::TrainingPass;
+using model::Weights;
+
+int64_t length_of(const TrainingItem& item) {
+  return static_cast<int64_t>(item.rollout->prompt_ids.size() + item.rollout->response_ids.size());
+}
+
+// A response position among the rows of a part.
 struct RowOrigin {
-  int64_t batch_row;
-  uint32_t item;
-  uint32_t position;
+  const TrainingItem* item;
+  size_t position;
+  bool is_valid() const { return item->supervision->is_valid[position] != 0; }
 };
 
-std::vector<RowOrigin> response_rows(std::span<const TrainingItem> items,
-                                     std::span<const int64_t> first_rows) {
-  std::vector<RowOrigin> origins;
-  for (uint32_t i = 0; i < items.size(); ++i)
-    for (uint32_t t = 0; t < items[i].rollout->response_ids.size(); ++t)
-      origins.push_back({first_rows[i] + t, i, t});
-  std::sort(origins.begin(), origins.end(),
-            [](const RowOrigin& a, const RowOrigin& b) { return a.batch_row < b.batch_row; });
-  return origins;
-}
-
-// The teacher's states in the order of the rows of the packed batch.
-Buffer in_batch_order(const TeacherRows& teacher, std::span<const TrainingItem> items,
-                      std::span<const RowOrigin> origins) {
-  const size_t width = static_cast<size_t>(teacher.head.columns);
-  std::vector<size_t> first_rows = {0};
-  for (const TrainingItem& item : items)
-    first_rows.push_back(first_rows.back() + item.rollout->response_ids.size());
-  assert(teacher.states.size() == first_rows.back() * width);
-  Buffer states(origins.size() * width);
-  for (size_t r = 0; r < origins.size(); ++r)
-    std::copy_n(teacher.states.data() + (first_rows[origins[r].item] + origins[r].position) * width, width,
-                states.data() + r * width);
-  return states;
-}
-
-Position position_of(const RowOrigin& origin, std::span<const TrainingItem> items, bool old_is_current) {
-  const TrainingItem& item = items[origin.item];
-  const Supervision& s = *item.supervision;
+Position position_of(const RowOrigin& origin, bool old_is_current) {
+  const Supervision& s = *origin.item->supervision;
   const size_t k = s.num_candidates, at = origin.position * k;
   return {std::span(s.ids).subspan(at, k),
           std::span(s.old_logprobs).subspan(at, k),
           std::span(s.coefficients).subspan(at, k),
           std::span(s.teacher_logprobs).subspan(at, k),
-          s.is_valid[origin.position] ? item.token_weight : 0.0f,
+          origin.is_valid() ? origin.item->token_weight : 0.0f,
           old_is_current};
+}
+
+// Items side by side without padding, and the rows of their response positions.
+struct PackedPart {
+  model::PackedBatch batch;
+  std::vector<int64_t> rows;       // of the batch, ascending
+  std::vector<RowOrigin> origins;  // [rows]
+};
+PackedPart pack_part(std::span<const TrainingItem> items) {
+  std::vector<model::PromptedResponse> responses;
+  for (const TrainingItem& item : items)
+    responses.push_back({item.rollout->prompt_ids, item.rollout->response_ids});
+  auto [batch, first_rows] = model::pack_responses(responses, model::Prompts::each_its_own);
+  PackedPart part{std::move(batch), {}, {}};
+  for (size_t i = 0; i < items.size(); ++i)
+    for (size_t t = 0; t < items[i].rollout->response_ids.size(); ++t) {
+      part.rows.push_back(first_rows[i] + static_cast<int64_t>(t));
+      part.origins.push_back({&items[i], t});
+    }
+  return part;
+}
+
+void add_results(GradientSums& sums, std::span<const RowOrigin> origins,
+                 std::span<const PositionResult> results) {
+  for (size_t r = 0; r < origins.size(); ++r)
+    if (origins[r].is_valid())
+      sums += {.weighted_loss = origins[r].item->token_weight * results[r].loss,
+               .tokens = 1,
+               .clipped = results[r].clipped,
+               .dual_clipped = results[r].dual_clipped,
+               .clamped = results[r].clamped,
+               .terms = results[r].terms,
+               .policy_kl = results[r].policy_kl};
+}
+
+// Forward, objective at every response position, backward. Adds to `gradients` and `sums`. `teacher`: the rows
+// of these items, where the objective needs them.
+void add_part(Gradients& gradients, GradientSums& sums, TrainingPass& pass, const Weights& student,
+              std::span<const TrainingItem> items, const kernels::HeadInput& teacher,
+              const GradientConfig& config) {
+  auto [batch, rows, origins] = pack_part(items);
+  const auto states = pass.forward(student, std::move(batch), std::move(rows));
+
+  Buffer grad_states(states.size());
+  grad_states.fill(0);
+  std::vector<PositionResult> results(origins.size());
+  const kernels::HeadInput head{states, student.head.stored, config.precision};
+  if (config.objective.needs_full_teacher())
+    kernels::vocab_head_pairs(
+        grad_states, gradients.head(), head, teacher, kernels::kVocabScratchBytes,
+        [&](int64_t row, std::span<float> student_logits, std::span<float> teacher_logits) {
+          const auto r = static_cast<size_t>(row);
+          results[r] =
+              full_position_gradient(student_logits, teacher_logits,
+                                     position_of(origins[r], config.old_is_current), config.objective);
+        });
+  else
+    kernels::vocab_head_grad(grad_states, gradients.head(), head.hidden, head.head, head.precision,
+                             kernels::kVocabScratchBytes, [&](int64_t row, std::span<float> logits) {
+                               const auto r = static_cast<size_t>(row);
+                               results[r] = position_gradient(
+                                   logits, position_of(origins[r], config.old_is_current), config.objective);
+                             });
+
+  pass.backward(gradients, grad_states);
+  add_results(sums, origins, results);
+}
+
+// What every shard of a minibatch is computed with.
+struct ShardSettings {
+  const Weights& student;
+  const GradientConfig& config;
+  const TeacherRowsSource& teacher;
+  int64_t part_tokens;  // a microbatch goes through the model in parts of so many at most
+  size_t trace_budget_bytes;
+};
+
+// One chain from zero over the microbatches.
+GradientSums shard_gradient(Gradients& gradients, std::unique_ptr<TrainingPass>& pass, const Shard& shard,
+                            const ShardSettings& settings) {
+  const auto& [student, config, teacher, part_tokens, trace_budget_bytes] = settings;
+  GradientSums sums;
+  gradients.clear();
+  for (const Microbatch& microbatch : shard) {
+    const TeacherRows rows = teacher ? teacher(microbatch) : TeacherRows{};
+    std::span<const float> states = rows.states;  // of the parts to come
+    if (!pass) pass = std::make_unique<TrainingPass>(config.precision, trace_budget_bytes);
+    for (const auto& [begin, end] : model::pack_in_order(
+             microbatch.size(), part_tokens, [&](size_t i) { return length_of(microbatch[i]); })) {
+      const auto items = std::span(microbatch).subspan(begin, end - begin);
+      size_t part_states = 0;
+      for (const TrainingItem& item : items)
+        part_states += item.rollout->response_ids.size() * static_cast<size_t>(rows.head.columns);
+      add_part(gradients, sums, *pass, student, items, {states.first(part_states), rows.head, rows.precision},
+               config);
+      states = states.subspan(part_states);
+    }
+    pass->finish(gradients);
+    if (!student.execution.keeps_memory) {  // a trace keeps the size of the largest it has seen
+      pass.reset();
+      return_freed_memory();
+    }
+  }
+  return sums;
+}
+
+std::vector<size_t> longest_first(std::span<const Shard> shards) {
+  std::vector<int64_t> tokens(shards.size(), 0);
+  for (size_t s = 0; s < shards.size(); ++s)
+    for (const Microbatch& microbatch : shards[s])
+      for (const TrainingItem& item : microbatch) tokens[s] += length_of(item);
+  std::vector<size_t> order(shards.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return tokens[a] > tokens[b]; });
+  return order;
+}
+
+// One shard alone is shared by its products, whatever the model.
+bool threads_take_shards(const model::Execution& student, uint64_t num_shards) {
+  return student.sharing == Sharing::sequences && num_shards > 1;
 }
 
 }  // namespace
 
-MicrobatchResult& MicrobatchResult::operator+=(const MicrobatchResult& other) {
+GradientSums& GradientSums::operator+=(const GradientSums& other) {
   weighted_loss += other.weighted_loss;
   tokens += other.tokens;
   clipped += other.clipped;
@@ -67,7 +174,7 @@ MicrobatchResult& MicrobatchResult::operator+=(const MicrobatchResult& other) {
   return *this;
 }
 
-TeacherRows teacher_rows(const model::Weights& teacher, std::span<const TrainingItem> items,
+TeacherRows teacher_rows(const Weights& teacher, std::span<const TrainingItem> items,
                          kernels::Precision precision, model::Workspace& workspace) {
   std::vector<model::PromptedResponse> responses;
   for (const TrainingItem& item : items)
@@ -75,67 +182,52 @@ TeacherRows teacher_rows(const model::Weights& teacher, std::span<const Training
   return {predicting_states(teacher, responses, precision, workspace), teacher.head.stored, precision};
 }
 
-MicrobatchResult accumulate_gradient(model::Gradients& gradients, model::TrainingPass& pass,
-                                     const model::Weights& student, std::span<const TrainingItem> items,
-                                     const GradientConfig& config, kernels::Precision precision,
-                                     const TeacherRows& teacher) {
-  std::vector<model::PromptedResponse> responses;
-  for (const TrainingItem& item : items)
-    responses.push_back({item.rollout->prompt_ids, item.rollout->response_ids});
-  // A prefix keeps the traces of all its layers until the sequences behind it are done: little for a small
-  // model, which goes through a sequence at a time.
-  const bool is_small = model::stays_in_cache(student.config);
-  const auto [batch, first_rows] =
-      model::pack_responses(responses, is_small ? model::Prompts::shared : model::Prompts::each_its_own);
-  const auto origins = response_rows(items, first_rows);
-  std::vector<int64_t> rows;
-  for (const RowOrigin& origin : origins) rows.push_back(origin.batch_row);
-  std::vector<PositionResult> results(origins.size());
-  const auto position = [&](size_t row) { return position_of(origins[row], items, config.old_is_current); };
-  if (config.objective.needs_full_teacher()) {
-    const size_t width = static_cast<size_t>(teacher.head.columns);
-    const Buffer teacher_states = in_batch_order(teacher, items, origins);
-    pass.accumulate(
-        gradients, batch, rows,
-        [&](std::span<float> grad_states, std::span<float> grad_head, std::span<const float> states,
-            size_t first) {
-          const size_t count = states.size() / static_cast<size_t>(student.config.hidden_size);
-          kernels::vocab_head_pairs(
-              grad_states, grad_head, {states, student.head.stored, precision},
-              {teacher_states.span().subspan(first * width, count * width), teacher.head, teacher.precision},
-              config.head_scratch_bytes,
-              [&](int64_t row, std::span<float> student_logits, std::span<float> teacher_logits) {
-                const size_t r = first + static_cast<size_t>(row);
-                results[r] =
-                    full_position_gradient(student_logits, teacher_logits, position(r), config.objective);
-              });
-        });
-  } else {
-    pass.accumulate(gradients, batch, rows,
-                    [&](std::span<float> grad_states, std::span<float> grad_head,
-                        std::span<const float> states, size_t first) {
-                      kernels::vocab_head_grad(
-                          grad_states, grad_head, states, student.head.stored, precision,
-                          config.head_scratch_bytes, [&](int64_t row, std::span<float> logits) {
-                            const size_t r = first + static_cast<size_t>(row);
-                            results[r] = position_gradient(logits, position(r), config.objective);
-                          });
-                    });
-  }
+uint64_t num_shard_gradients(const model::Execution& student, uint64_t num_shards) {
+  return threads_take_shards(student, num_shards) ? num_shards - 1 : std::min<uint64_t>(num_shards - 1, 1);
+}
 
-  MicrobatchResult sum;
-  for (size_t r = 0; r < origins.size(); ++r) {
-    const TrainingItem& item = items[origins[r].item];
-    if (!item.supervision->is_valid[origins[r].position]) continue;
-    ++sum.tokens;
-    sum.weighted_loss += item.token_weight * results[r].loss;
-    sum.clipped += results[r].clipped;
-    sum.dual_clipped += results[r].dual_clipped;
-    sum.clamped += results[r].clamped;
-    sum.terms += results[r].terms;
-    sum.policy_kl += results[r].policy_kl;
+GradientSums minibatch_gradient(Gradients& gradients, GradientMemory& memory, const Weights& student,
+                                std::span<const Shard> shards, const GradientConfig& config,
+                                const TeacherRowsSource& teacher) {
+  assert(!shards.empty());
+  const bool by_threads = threads_take_shards(student.execution, shards.size());
+  const size_t threads = by_threads ? num_lanes(shards.size()) : 1,
+               held = num_shard_gradients(student.execution, shards.size());
+  if (memory.passes.size() < threads) memory.passes.resize(threads);
+  while (memory.shards.size() < held) memory.shards.emplace_back(student.config);
+  const auto others = std::span(memory.shards).first(held);
+  std::mutex asking;
+  TeacherRowsSource rows;
+  if (config.objective.needs_full_teacher())
+    rows = [&](std::span<const TrainingItem> microbatch) {
+      const std::lock_guard lock(asking);
+      return teacher(microbatch);
+    };
+  GradientSums sums;
+  if (by_threads) {
+    // Weights change between minibatches; packed once, every part of every shard has them ready.
+    const Weights packed = model::pack_weights(student, config.precision, /*with_gradient=*/true);
+    const ShardSettings settings{packed, config, rows, model::kPartTokens,
+                                 config.trace_budget_bytes / threads};
+    const std::vector<size_t> order = longest_first(shards);
+    std::vector<GradientSums> of_shards(shards.size());
+    parallel_tasks(shards.size(), [&](size_t task, size_t thread) {
+      const size_t s = order[task];
+      of_shards[s] =
+          shard_gradient(s == 0 ? gradients : others[s - 1], memory.passes[thread], shards[s], settings);
+    });
+    for (const GradientSums& part : of_shards) sums += part;
+    model::add_in_order(gradients, others);
+  } else {
+    const ShardSettings settings{student, config, rows, std::numeric_limits<int64_t>::max(),
+                                 config.trace_budget_bytes};
+    for (size_t s = 0; s < shards.size(); ++s) {
+      sums += shard_gradient(s == 0 ? gradients : others[0], memory.passes[0], shards[s], settings);
+      if (s > 0) model::add_in_order(gradients, others);
+    }
   }
-  return sum;
+  if (!student.execution.keeps_memory) memory = {};
+  return sums;
 }
 
 }  // namespace ropd::distill

@@ -1,40 +1,41 @@
-// The gradient of the objective over one microbatch: forward, objective at every response position, backward.
+// The gradient of the objective over one minibatch. A minibatch is cut into shards by rule
+// (train/minibatch.h), not by threads; each shard's gradient is one chain from zero over its microbatches,
+// and
+//   g = ((g0 + g1) + g2) + ...        the loss and the other sums likewise.
+// Who computes a shard shows nowhere: with a small model threads take whole shards, with a large one shards
+// come one after the other with all threads inside.
 #pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "distill/objective.h"
 #include "kernels/vocab_head.h"
-#include "model/forward.h"
+#include "model/training_pass.h"
 
 namespace ropd::distill {
 
-// One response of a microbatch. `token_weight` is what the reduction gives each of its valid tokens
+// One response of a minibatch. `token_weight` is what the reduction gives each of its valid tokens
 // (method.md section 4).
 struct TrainingItem {
   const Rollout* rollout = nullptr;
   const Supervision* supervision = nullptr;
   float token_weight = 0;
 };
+using Microbatch = std::vector<TrainingItem>;  // packed into one pass
+using Shard = std::vector<Microbatch>;
 
 struct GradientConfig {
   ObjectiveConfig objective;
+  kernels::Precision precision = kernels::Precision::f32;
   bool old_is_current = false;  // the iteration has one minibatch
-  size_t head_scratch_bytes = kernels::kVocabScratchBytes;
+  size_t trace_budget_bytes = model::kTraceBudgetBytes;
 };
 
-// Sums over the microbatch, in order of positions.
-struct MicrobatchResult {
-  double weighted_loss = 0;  // sum of token_weight * loss: what the gradient is of
-  uint64_t tokens = 0;       // valid
-  uint64_t clipped = 0, dual_clipped = 0, clamped = 0, terms = 0;
-  double policy_kl = 0;  // summed over tokens
-
-  MicrobatchResult& operator+=(const MicrobatchResult& other);
-};
-
-// The teacher for the objectives that compare whole distributions: its states after the last norm that
-// predict each response token, item after item, and what turns them into logits.
+// The teacher for the objectives that compare whole distributions: its states after the last norm that predict
+// each response token, item after item, and what turns them into logits.
 struct TeacherRows {
   Buffer states;                  // [sum of responses, D of the teacher]
   kernels::WeightView head = {};  // [V, D of the teacher]
@@ -45,10 +46,32 @@ struct TeacherRows {
 TeacherRows teacher_rows(const model::Weights& teacher, std::span<const TrainingItem> items,
                          kernels::Precision precision, model::Workspace& workspace);
 
-// Adds to gradients. `pass` must belong to `student`. `teacher` is read where the objective needs it.
-MicrobatchResult accumulate_gradient(model::Gradients& gradients, model::TrainingPass& pass,
-                                     const model::Weights& student, std::span<const TrainingItem> items,
-                                     const GradientConfig& config, kernels::Precision precision,
-                                     const TeacherRows& teacher = {});
+// Where they come from, a microbatch at a time: those of a minibatch may be larger than the teacher. Asked by one
+// thread at a time, and only where the objective needs them.
+using TeacherRowsSource = std::function<TeacherRows(std::span<const TrainingItem> microbatch)>;
+
+// Sums over the valid tokens of a shard, in order of positions, or over shards in order.
+struct GradientSums {
+  double weighted_loss = 0;  // sum of token_weight * loss: what the gradient is of
+  uint64_t tokens = 0;
+  uint64_t clipped = 0, dual_clipped = 0, clamped = 0, terms = 0;
+  double policy_kl = 0;
+  GradientSums& operator+=(const GradientSums& other);
+};
+
+// Memory kept from one minibatch to the next of the same student and config. One minibatch at a time.
+struct GradientMemory {
+  std::vector<std::unique_ptr<model::TrainingPass>> passes;  // of threads
+  std::vector<model::Gradients> shards;                      // behind the first one's
+};
+
+// Replaces `gradients`. Of a student that does not keep its memory (model/execution.h) nothing stays in
+// `memory`.
+GradientSums minibatch_gradient(model::Gradients& gradients, GradientMemory& memory,
+                                const model::Weights& student, std::span<const Shard> shards,
+                                const GradientConfig& config, const TeacherRowsSource& teacher = {});
+
+// Gradients that minibatch_gradient() holds besides the one it returns.
+uint64_t num_shard_gradients(const model::Execution& student, uint64_t num_shards);
 
 }  // namespace ropd::distill

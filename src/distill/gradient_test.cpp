@@ -1,9 +1,12 @@
 #include "distill/gradient.h"
 
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <cmath>
 
+#include "base/error.h"
+#include "base/rng.h"
 #include "distill/scoring.h"
 #include "support/naive_model.h"
 
@@ -46,24 +49,17 @@ Prepared prepare(const model::Parameters& old_student, const model::Parameters& 
 }
 
 struct Outcome {
-  MicrobatchResult result;
+  GradientSums result;
   std::vector<float> gradient;
 };
 
-Outcome run(const model::Parameters& student, const std::vector<std::vector<TrainingItem>>& microbatches,
-            const GradientConfig& config, const TeacherRows& teacher = {},
-            Precision precision = Precision::f32) {
-  const auto weights = student.weights();
-  model::Gradients gradients(student);
-  model::TrainingPass pass(weights, precision, size_t{1} << 30);
+Outcome run(const model::Weights& student, const std::vector<Shard>& shards,
+            const GradientConfig& config = {}, const TeacherRowsSource& teacher = {}) {
+  model::Gradients gradients(student.config);
+  std::fill(gradients.values().begin(), gradients.values().end(), 7.0f);  // is replaced
+  GradientMemory memory;
   Outcome outcome;
-  for (const auto& items : microbatches) {
-    const auto part = accumulate_gradient(gradients, pass, weights, items, config, precision, teacher);
-    outcome.result.weighted_loss += part.weighted_loss;
-    outcome.result.clipped += part.clipped;
-    outcome.result.dual_clipped += part.dual_clipped;
-    outcome.result.tokens += part.tokens;
-  }
+  outcome.result = minibatch_gradient(gradients, memory, student, shards, config, teacher);
   outcome.gradient.assign(gradients.values().begin(), gradients.values().end());
   return outcome;
 }
@@ -89,7 +85,7 @@ double naive_loss(const NaiveModel& oracle, const Prepared& p) {
   return loss;
 }
 
-TEST(AccumulateGradient, EqualsFiniteDifferencesOfTheClippedLossInEveryTensor) {
+TEST(MinibatchGradient, EqualsFiniteDifferencesOfTheClippedLossInEveryTensor) {
   const auto config = tiny_config(Architecture::qwen3);
   const auto old_student = random_parameters(config, 1), teacher = random_parameters(config, 2);
   auto student = random_parameters(config, 1);
@@ -97,7 +93,7 @@ TEST(AccumulateGradient, EqualsFiniteDifferencesOfTheClippedLossInEveryTensor) {
        ++i)  // moved far enough that some ratios leave the clip range
     student.values()[i] += 0.06f * static_cast<float>(random_uniform(3, Purpose::test, {i, 0, 0}) - 0.5);
   const Prepared p = prepare(old_student, teacher, {});
-  const Outcome outcome = run(student, {p.items}, {});
+  const Outcome outcome = run(student.weights(), {{p.items}});
   EXPECT_GT(outcome.result.clipped, 0u);
   NaiveModel oracle(student);
   EXPECT_NEAR(outcome.result.weighted_loss, naive_loss(oracle, p), 1e-5);
@@ -120,56 +116,130 @@ TEST(AccumulateGradient, EqualsFiniteDifferencesOfTheClippedLossInEveryTensor) {
   }
 }
 
-TEST(AccumulateGradient, IsExactlyZeroWhenStudentAndTeacherAreOne) {
+TEST(MinibatchGradient, IsExactlyZeroWhenStudentAndTeacherAreOne) {
   const auto parameters = random_parameters(tiny_config(Architecture::qwen3), 4);
-  for (const auto precision : {Precision::f32}) {
-    const Prepared p = prepare(parameters, parameters, {});
-    const Outcome outcome = run(parameters, {p.items}, {}, {}, precision);
-    EXPECT_EQ(outcome.result.weighted_loss, 0.0);
-    for (const float g : outcome.gradient) ASSERT_EQ(g, 0.0f);
-  }
+  const Prepared p = prepare(parameters, parameters, {});
+  const Outcome outcome = run(parameters.weights(), {{p.items}});
+  EXPECT_EQ(outcome.result.weighted_loss, 0.0);
+  for (const float g : outcome.gradient) ASSERT_EQ(g, 0.0f);
 }
 
-TEST(AccumulateGradient, DoesNotDependOnThePackingWhenEmbeddingsAreUntiedAndPromptsDiffer) {
+TEST(MinibatchGradient, APositionThatDoesNotCountAddsNothing) {
+  const auto config = tiny_config(Architecture::qwen3);
+  const auto student = random_parameters(config, 5), teacher = random_parameters(config, 6);
+  Prepared p = prepare(student, teacher, {});
+  std::fill(p.supervision[0].is_valid.begin(), p.supervision[0].is_valid.end(), 0);
+  const Outcome outcome = run(student.weights(), {{{p.items[0]}}});
+  EXPECT_EQ(outcome.result.tokens, 0u);
+  EXPECT_EQ(outcome.result.weighted_loss, 0.0);
+  for (const float g : outcome.gradient) ASSERT_EQ(g, 0.0f);
+}
+
+TEST(MinibatchGradient, OfAShardDoesNotDependOnThePackingWhenEmbeddingsAreUntied) {
   const auto config = tiny_config(Architecture::llama, false);
   const auto student = random_parameters(config, 5), teacher = random_parameters(config, 6);
   const Prepared p = prepare(student, teacher, {});
-  const auto once = run(student, {{p.items[0], p.items[1], p.items[2]}}, {});
-  const auto apart = run(student, {{p.items[0]}, {p.items[1]}, {p.items[2]}}, {});
+  const auto once = run(student.weights(), {{p.items}}),
+             apart = run(student.weights(),
+                         {{{p.items[0], p.items[1]}, {p.items[2]}, {p.items[3], p.items[4]}, {p.items[5]}}});
   EXPECT_EQ(once.gradient, apart.gradient);
-  EXPECT_NEAR(once.result.weighted_loss, apart.result.weighted_loss, 1e-12);
+  EXPECT_EQ(once.result.weighted_loss, apart.result.weighted_loss);
 }
 
-TEST(AccumulateGradient, PackingChangesTiedGradientsAndThoseOfSharedPromptsByRoundingOnly) {
+TEST(MinibatchGradient, PackingChangesTiedGradientsByRoundingOnly) {
   const auto config = tiny_config(Architecture::qwen3, true);
   const auto student = random_parameters(config, 5), teacher = random_parameters(config, 6);
   const Prepared p = prepare(student, teacher, {});
-  const auto once = run(student, {p.items}, {}).gradient,
-             some = run(student, {{p.items[0], p.items[5]}, {p.items[1], p.items[2], p.items[3], p.items[4]}},
-                        {})
-                        .gradient,
-             apart =
-                 run(student,
-                     {{p.items[0]}, {p.items[1]}, {p.items[2]}, {p.items[3]}, {p.items[4]}, {p.items[5]}}, {})
-                     .gradient;
-  for (size_t i = 0; i < once.size(); ++i) ASSERT_NEAR(once[i], some[i], 1e-6);
+  const auto once = run(student.weights(), {{p.items}}).gradient,
+             apart = run(student.weights(),
+                         {{{p.items[0], p.items[1], p.items[2]}, {p.items[3], p.items[4], p.items[5]}}})
+                         .gradient;
   for (size_t i = 0; i < once.size(); ++i) ASSERT_NEAR(once[i], apart[i], 1e-6);
 }
 
-TEST(AccumulateGradient, FullReverseKlVanishesWhenModelsAgreeAndPullsOtherwise) {
+std::vector<Shard> three_shards(const Prepared& p) {
+  return {{{p.items[0]}, {p.items[1]}}, {{p.items[2], p.items[3]}}, {{p.items[4], p.items[5]}}};
+}
+
+TEST(MinibatchGradient, IsTheFoldOfTheShardsGradientsInOrder) {
+  const auto config = tiny_config(Architecture::qwen3, true);
+  const auto student = random_parameters(config, 5), teacher = random_parameters(config, 6);
+  const Prepared p = prepare(student, teacher, {});
+  const auto shards = three_shards(p);
+  const Outcome all = run(student.weights(), shards);
+  std::vector<float> fold;
+  double loss = 0;
+  for (const Shard& shard : shards) {
+    const Outcome one = run(student.weights(), {shard});
+    fold.resize(one.gradient.size(), -0.0f);  // adding to it changes no bit
+    for (size_t i = 0; i < fold.size(); ++i) fold[i] += one.gradient[i];
+    loss += one.result.weighted_loss;
+  }
+  EXPECT_EQ(all.gradient, fold);
+  EXPECT_EQ(all.result.weighted_loss, loss);
+  EXPECT_EQ(all.result.tokens, 16u);
+}
+
+TEST(MinibatchGradient, HasTheSameBitsWithAnyThreadsAndInASmallAndALargeModel) {
+  const int before = omp_get_max_threads();
+  for (const auto precision : {Precision::f32, Precision::bf16}) {
+    const auto config = tiny_config(Architecture::qwen3, true);
+    const auto student = random_parameters(config, 5), teacher = random_parameters(config, 6);
+    const Prepared p = prepare(student, teacher, {});
+    const GradientConfig settings{.precision = precision};
+    const auto shards = three_shards(p);
+    omp_set_num_threads(1);
+    model::Weights weights = student.weights();
+    const Outcome one = run(weights, shards, settings);
+    for (const auto sharing : {model::Sharing::sequences, model::Sharing::products})
+      for (const bool keeps_memory : {true, false})
+        for (const int threads : {1, 2, 3, 7}) {
+          omp_set_num_threads(threads);
+          weights.execution = {sharing, keeps_memory};
+          const Outcome other = run(weights, shards, settings);
+          EXPECT_EQ(one.gradient, other.gradient) << threads;
+          EXPECT_EQ(one.result.weighted_loss, other.result.weighted_loss);
+        }
+  }
+  omp_set_num_threads(before);
+}
+
+TEST(MinibatchGradient, AFailureInOneShardReachesTheCaller) {
+  const auto config = tiny_config(Architecture::qwen3);
+  const auto student = random_parameters(config, 5), teacher = random_parameters(config, 6);
+  Prepared p = prepare(student, teacher, {});
+  p.rollouts[3].response_ids[0] = 37;  // outside the vocabulary
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(3);
+  EXPECT_THROW(run(student.weights(), three_shards(p)), Error);
+  omp_set_num_threads(before);
+}
+
+TEST(MinibatchGradient, HoldsOneGradientMoreForALargeModelAndOneAShardForASmallOne) {
+  const model::Execution small{.sharing = model::Sharing::sequences},
+      large{.sharing = model::Sharing::products};
+  EXPECT_EQ(num_shard_gradients(small, 8), 7u);
+  EXPECT_EQ(num_shard_gradients(large, 8), 1u);
+  EXPECT_EQ(num_shard_gradients(small, 1), 0u);
+  EXPECT_EQ(num_shard_gradients(large, 1), 0u);
+}
+
+TEST(MinibatchGradient, FullReverseKlVanishesWhenModelsAgreeAndPullsOtherwise) {
   const auto config = tiny_config(Architecture::qwen3);
   const auto student = random_parameters(config, 7), teacher = random_parameters(config, 8);
   const ObjectiveConfig objective{.kind = ObjectiveKind::full_reverse_kl};
   const Prepared p = prepare(student, teacher, objective);
   model::Workspace workspace;
-  const auto rows_of = [&](const model::Parameters& parameters) {
-    return teacher_rows(parameters.weights(), p.items, Precision::f32, workspace);
+  const auto against = [&](const model::Weights& other) {
+    return run(student.weights(), three_shards(p), {.objective = objective},
+               [&](std::span<const TrainingItem> items) {
+                 return teacher_rows(other, items, Precision::f32, workspace);
+               });
   };
-  const auto zero = run(student, {p.items}, {.objective = objective}, rows_of(student));
+  const auto zero = against(student.weights());
   EXPECT_EQ(zero.result.weighted_loss, 0.0);
   for (const float g : zero.gradient) ASSERT_EQ(g, 0.0f);
-  const auto pull = run(student, {p.items}, {.objective = objective}, rows_of(teacher));
-  EXPECT_GT(pull.result.weighted_loss, 0.0);
+  EXPECT_GT(against(teacher.weights()).result.weighted_loss, 0.0);
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 #include "distill/local_scorer.h"
 
-#include <malloc.h>
-
 #include "base/log.h"
+#include "base/memory_info.h"
 #include "base/stopwatch.h"
 
 namespace ropd::distill {
@@ -22,7 +21,7 @@ ScoringProgress LocalScorer::progress(const char* stage, size_t total) const {
 void LocalScorer::give_back(model::Workspace& workspace) const {
   if (config_.keeps_memory) return;
   workspace = {};
-  malloc_trim(0);
+  return_freed_memory();
 }
 
 // Scores taken while sampling have the bits of a pass over the finished responses, so that pass is left out.

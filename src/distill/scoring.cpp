@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/parallel.h"
 #include "kernels/vocab_head.h"
 #include "kernels/vocab_rows.h"
 
@@ -56,19 +57,17 @@ void score_all(const model::Weights& weights, std::span<const model::PromptedRes
     tokens += new_tokens;
     if (progress) progress(done, tokens);
   };
-  int64_t all_tokens = 0;
-  for (size_t i = 0; i < order.size(); ++i) all_tokens += length(i);
-  if (model::num_tasks(weights.config, all_tokens) == 1) {
-    for (const auto& range : pack_in_order(order.size(), config.batch_tokens, length))
+  if (weights.execution.sharing == model::Sharing::products) {
+    for (const auto& range : model::pack_in_order(order.size(), config.batch_tokens, length))
       report(range, score_some(weights, items(range), workspace));
     return;
   }
   const model::Weights packed = model::pack_weights(weights, config.precision);
   const auto ranges = share_out(order.size(), num_lanes(), config.batch_tokens, added_length);
-  workspace.provide_lanes(num_lanes(ranges.size()));
+  workspace.provide_threads(num_lanes(ranges.size()));
   std::mutex reporting;
-  parallel_tasks(ranges.size(), [&](size_t i, size_t lane) {
-    const uint64_t new_tokens = score_some(packed, items(ranges[i]), *workspace.lanes[lane]);
+  parallel_tasks(ranges.size(), [&](size_t i, size_t thread) {
+    const uint64_t new_tokens = score_some(packed, items(ranges[i]), *workspace.of_threads[thread]);
     const std::lock_guard lock(reporting);
     report(ranges[i], new_tokens);
   });
@@ -85,21 +84,6 @@ int64_t tokens_of(const Rollout& rollout) {
 }
 
 }  // namespace
-
-std::vector<std::pair<size_t, size_t>> pack_in_order(size_t count, int64_t max_tokens,
-                                                     const std::function<int64_t(size_t)>& length) {
-  std::vector<std::pair<size_t, size_t>> ranges;
-  int64_t tokens = 0;
-  for (size_t i = 0; i < count; ++i) {
-    if (ranges.empty() || tokens + length(i) > max_tokens) {
-      ranges.emplace_back(i, i);
-      tokens = 0;
-    }
-    tokens += length(i);
-    ranges.back().second = i + 1;
-  }
-  return ranges;
-}
 
 std::vector<std::pair<size_t, size_t>> share_out(size_t count, size_t threads, int64_t max_tokens,
                                                  const std::function<int64_t(size_t)>& length) {

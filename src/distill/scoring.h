@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "distill/supervision.h"
 #include "model/forward.h"
 #include "records/rollout.h"
 #include "records/scores.h"
@@ -16,9 +17,9 @@ namespace ropd::distill {
 using kernels::Precision;
 
 struct ScoringConfig {
-  uint32_t top_k = 16;  // candidates; 0 = only the recorded token
+  uint32_t top_k = ObjectiveDefaults::top_k;  // candidates; 0 = only the recorded token
   Precision precision = Precision::f32;
-  float temperature = 1;        // logits are divided by it
+  float temperature = static_cast<float>(ObjectiveDefaults::temperature);  // logits are divided by it
   int64_t batch_tokens = 8192;  // sequences packed into one pass; a longer one goes alone
 };
 
@@ -75,11 +76,6 @@ struct TeacherTranslation {
 void score_teacher(std::span<Scores> scores, const model::Weights& teacher, std::span<const Rollout> rollouts,
                    const ScoringConfig& config, model::Workspace& workspace,
                    const TeacherTranslation* translation = nullptr, const ScoringProgress& progress = {});
-
-// Consecutive rollouts of at most `max_tokens` together (one at least): half-open ranges. length(i) = tokens
-// of rollout i.
-std::vector<std::pair<size_t, size_t>> pack_in_order(size_t count, int64_t max_tokens,
-                                                     const std::function<int64_t(size_t)>& length);
 
 // Tasks for threads that take one after the other: enough tokens for several responses to share a prompt, but
 // fewer towards the end, so that all threads end at about the same time.

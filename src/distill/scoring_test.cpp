@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "kernels/vocab_head.h"
 #include "support/naive_model.h"
 
 namespace ropd::distill {
@@ -148,12 +149,6 @@ TEST(ScoreTeacher, TranslatesIdsAndMasksWhatHasNoCounterpart) {
     }
 }
 
-TEST(PackInOrder, FillsUpToTheLimitAndGivesALongOneItsOwnPass) {
-  const std::vector<int64_t> lengths = {3, 3, 9, 1, 2, 2};
-  const auto ranges = pack_in_order(lengths.size(), 6, [&](size_t i) { return lengths[i]; });
-  EXPECT_EQ(ranges, (std::vector<std::pair<size_t, size_t>>{{0, 2}, {2, 3}, {3, 6}}));
-}
-
 TEST(ShareOut, MakesTasksSmallerTowardsTheEnd) {
   const auto sizes = [](size_t count, size_t threads, int64_t max_tokens, int64_t each) {
     std::vector<size_t> result;
@@ -192,6 +187,28 @@ TEST(CheckRollouts, NamesQueryAndSample) {
   EXPECT_NE(message({.query_id = "q", .prompt_ids = {1}, .response_ids = std::vector<Token>(300, 1)})
                 .find("301 tokens"),
             std::string::npos);
+}
+
+TEST(PredictingStates, WithTheHeadAreWhatScoringSees) {
+  const auto parameters = random_parameters(tiny_config(Architecture::qwen3), 3);
+  const auto rollouts = some_rollouts();
+  model::Workspace workspace;
+  const model::Weights weights = parameters.weights();
+  const auto scores = score_student(weights, rollouts, {}, workspace);
+  std::vector<model::PromptedResponse> responses;
+  std::vector<int32_t> sampled;
+  std::vector<float> expected;
+  for (size_t i = 0; i < rollouts.size(); ++i) {
+    responses.push_back({rollouts[i].prompt_ids, rollouts[i].response_ids});
+    sampled.insert(sampled.end(), rollouts[i].response_ids.begin(), rollouts[i].response_ids.end());
+    expected.insert(expected.end(), scores[i].sampled_logprobs.begin(), scores[i].sampled_logprobs.end());
+  }
+  std::vector<int64_t> begins(sampled.size() + 1);
+  std::iota(begins.begin(), begins.end(), 0);
+  const auto states = predicting_states(weights, responses, Precision::f32, workspace);
+  const auto result = kernels::score_vocabulary(states, weights.head.stored, Precision::f32,
+                                                {.given_begins = begins, .given_ids = sampled});
+  EXPECT_EQ(result.given_logprobs, expected);
 }
 
 }  // namespace

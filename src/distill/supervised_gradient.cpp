@@ -1,5 +1,7 @@
 #include "distill/supervised_gradient.h"
 
+#include <utility>
+
 #include "kernels/vocab_head.h"
 #include "kernels/vocab_rows.h"
 
@@ -11,7 +13,7 @@ double accumulate_supervised(model::Gradients& gradients, model::TrainingPass& p
   std::vector<model::PromptedResponse> responses;
   for (const SftExample& example : microbatch.examples)
     responses.push_back({example.prompt_ids, example.response_ids});
-  const auto [batch, first_rows] = model::pack_responses(responses, model::Prompts::each_its_own);
+  auto [batch, first_rows] = model::pack_responses(responses, model::Prompts::each_its_own);
   std::vector<int64_t> rows;
   std::vector<int32_t> targets;
   std::vector<float> row_weights;
@@ -24,18 +26,18 @@ double accumulate_supervised(model::Gradients& gradients, model::TrainingPass& p
         row_weights.push_back(static_cast<float>(example.loss_weights[t] / microbatch.total_weight));
       }
   }
-  std::vector<double> losses(rows.size());
-  pass.accumulate(gradients, batch, rows,
-                  [&](std::span<float> grad_states, std::span<float> grad_head, std::span<const float> states,
-                      size_t first) {
-                    kernels::vocab_head_grad(
-                        grad_states, grad_head, states, weights.head.stored, precision,
-                        kernels::kVocabScratchBytes, [&](int64_t row, std::span<float> logits) {
-                          const size_t r = first + static_cast<size_t>(row);
-                          losses[r] = row_weights[r] * static_cast<double>(kernels::cross_entropy_gradient(
-                                                           logits, targets[r], row_weights[r]));
-                        });
-                  });
+  const auto states = pass.forward(weights, std::move(batch), std::move(rows));
+  Buffer grad_states(states.size());
+  grad_states.fill(0);
+  std::vector<double> losses(targets.size());
+  kernels::vocab_head_grad(grad_states, gradients.head(), states, weights.head.stored, precision,
+                           kernels::kVocabScratchBytes, [&](int64_t row, std::span<float> logits) {
+                             const auto r = static_cast<size_t>(row);
+                             losses[r] = row_weights[r] * static_cast<double>(kernels::cross_entropy_gradient(
+                                                              logits, targets[r], row_weights[r]));
+                           });
+  pass.backward(gradients, grad_states);
+  pass.finish(gradients);
   double loss = 0;
   for (const double l : losses) loss += l;
   return loss;

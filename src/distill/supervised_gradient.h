@@ -3,7 +3,7 @@
 #pragma once
 #include <span>
 
-#include "model/forward.h"
+#include "model/training_pass.h"
 #include "records/sft_example.h"
 
 namespace ropd::distill {
@@ -13,7 +13,8 @@ struct SupervisedMicrobatch {
   double total_weight = 0;  // of all tokens of the step; above zero
 };
 
-// Adds to gradients; returns the microbatch's share of the loss. `pass` must belong to `weights`.
+// Adds to gradients, one chain over the microbatches of a step; returns the microbatch's share of the loss. All
+// threads are inside the products.
 double accumulate_supervised(model::Gradients& gradients, model::TrainingPass& pass,
                              const model::Weights& weights, const SupervisedMicrobatch& microbatch,
                              kernels::Precision precision);

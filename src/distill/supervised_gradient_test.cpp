@@ -18,8 +18,8 @@ class SupervisedGradient : public testing::Test {
   };
   Outcome run(const std::vector<std::span<const SftExample>>& microbatches, double total_weight) const {
     const auto weights = parameters_.weights();
-    model::Gradients gradients(parameters_);
-    model::TrainingPass pass(weights, kernels::Precision::f32, size_t{1} << 30);
+    model::Gradients gradients(parameters_.config());
+    model::TrainingPass pass(kernels::Precision::f32);
     Outcome outcome;
     for (const auto& examples : microbatches)
       outcome.loss +=

@@ -24,17 +24,24 @@ enum class ObjectiveKind {
 enum class CandidateWeights { student_p, teacher_p, uniform };
 enum class EosControl { all, none, only };  // which candidates keep their coefficient
 
+// The paper's settings, and what is usual where it has none: the one place of these numbers.
+struct ObjectiveDefaults {
+  static constexpr uint32_t top_k = 16;
+  static constexpr double clip = 0.2, dual_clip = 3.0, max_log_ratio = 20.0, beta = 0.5, temperature = 1.0;
+};
+
 struct ObjectiveConfig {
   ObjectiveKind kind = ObjectiveKind::candidates;
   CandidateWeights weights = CandidateWeights::student_p;
   EosControl eos = EosControl::all;
   std::vector<Token> eos_ids;
-  float clip = 0.2f;
-  float dual_clip = 3.0f;
-  float max_log_ratio = 20.0f;
-  float beta = 0.5f;  // jsd
-  float student_temperature = 1.0f;
-  float teacher_temperature = 1.0f;  // used again by the full-vocabulary kinds
+  float clip = static_cast<float>(ObjectiveDefaults::clip);
+  float dual_clip = static_cast<float>(ObjectiveDefaults::dual_clip);
+  float max_log_ratio = static_cast<float>(ObjectiveDefaults::max_log_ratio);
+  float beta = static_cast<float>(ObjectiveDefaults::beta);  // jsd
+  float student_temperature = static_cast<float>(ObjectiveDefaults::temperature);
+  // used again by the full-vocabulary kinds
+  float teacher_temperature = static_cast<float>(ObjectiveDefaults::temperature);
   bool needs_full_teacher() const {
     return kind == ObjectiveKind::full_reverse_kl || kind == ObjectiveKind::full_forward_kl ||
            kind == ObjectiveKind::jsd;

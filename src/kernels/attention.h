@@ -25,9 +25,6 @@ struct SharedKeys {
   const float *k = nullptr, *v = nullptr;  // [length, K*E]
   int64_t length = 0;
 };
-struct SharedKeysGrad {
-  float *k = nullptr, *v = nullptr;  // [length, K*E]
-};
 
 // Packed form. Sequence b is the rows [sequence_begins[b], sequence_begins[b + 1]), behind shared[b] if there
 // are any. Writes out and log_sum_exp.
@@ -40,16 +37,13 @@ void attention(
     std::span<const int64_t> sequence_begins,                               // [B + 1]
     const AttentionShape& shape, std::span<const SharedKeys> shared = {});  // [B] or empty
 
-// Writes grad_q [T, H*E], grad_k and grad_v [T, K*E], and what each sequence gives to its shared rows to
-// grad_shared[b], a place of its own.
+// Writes grad_q [T, H*E], grad_k and grad_v [T, K*E]; of sequences that share nothing.
 void attention_grad(std::span<float> grad_q, std::span<float> grad_k, std::span<float> grad_v,
                     std::span<const float> grad_out,     // [T, H*E]
                     std::span<const float> out,          // [T, H*E]
                     std::span<const float> log_sum_exp,  // [T, H]
                     std::span<const float> q, std::span<const float> k, std::span<const float> v,
-                    std::span<const int64_t> sequence_begins, const AttentionShape& shape,
-                    std::span<const SharedKeys> shared = {},
-                    std::span<const SharedKeysGrad> grad_shared = {});
+                    std::span<const int64_t> sequence_begins, const AttentionShape& shape);
 
 // The cache of one layer: pages of `page_tokens` positions. A page holds, for each kv head and each block of
 // 32 positions, K transposed [E, 32] and then V [32, E], so that attention reads one stream. Not owned. The

@@ -21,17 +21,15 @@
 namespace ropd::kernels {
 namespace {
 
-// One sequence, one kv head with its group of query heads. Tokens are counted by position, the shared ones
-// first.
+// One sequence, one kv head with its group of query heads.
 struct GradTask {
-  // [length - shared, group, E], tokens q_stride apart
-  float* grad_q = nullptr;
-  const float *grad_out = nullptr, *out = nullptr, *q = nullptr;
-  const float* log_sum_exp = nullptr;  // [length - shared, group], tokens lse_stride apart
-  SplitRows<const float> k, v;         // [length, E]
-  SplitRows<float> grad_k, grad_v;
-  int64_t q_stride = 0, lse_stride = 0;
-  int64_t length = 0, shared = 0, group = 0, head_dim = 0, tokens_at_once = 0;
+  float* grad_q = nullptr;                                        // [length, group, E], tokens q_stride apart
+  const float *grad_out = nullptr, *out = nullptr, *q = nullptr;  // likewise
+  const float* log_sum_exp = nullptr;                             // [length, group], tokens lse_stride apart
+  float *grad_k = nullptr, *grad_v = nullptr;                     // [length, E], tokens kv_stride apart
+  const float *k = nullptr, *v = nullptr;                         // likewise
+  int64_t q_stride = 0, kv_stride = 0, lse_stride = 0;
+  int64_t length = 0, group = 0, head_dim = 0, tokens_at_once = 0;
   float scale = 1;
 };
 
@@ -99,14 +97,13 @@ void load_keys(const GradTask& task, const GradScratch& at, float* scratch) {
     float* const block = scratch + at.block(begin);
     for (int64_t j = begin; j < end; ++j) {
       const int64_t to = (j - begin) * distance;
-      copy_padded(block + at.keys + to, task.k.row(j), width, padded);
+      copy_padded(block + at.keys + to, task.k + j * task.kv_stride, width, padded);
     }
     std::fill_n(block + at.grad_keys, 2 * kKeyBlock * distance, 0.0f);  // and grad_values
     if (end - begin < kKeyBlock) std::fill_n(block, 2 * width * kKeyBlock, 0.0f);
-    task.k.for_parts(begin, end, [&](int64_t first, int64_t count) {
-      transpose_keys(block, task.k.row(first), task.k.stride, first - begin, count, width);
-      transpose_keys(block + at.values_across, task.v.row(first), task.v.stride, first - begin, count, width);
-    });
+    const int64_t from = begin * task.kv_stride;
+    transpose_keys(block, task.k + from, task.kv_stride, 0, end - begin, width);
+    transpose_keys(block + at.values_across, task.v + from, task.kv_stride, 0, end - begin, width);
   }
 }
 
@@ -114,7 +111,7 @@ void load_queries(const GradTask& task, const GradScratch& at, float* scratch, i
                   int64_t tokens) {
   const int64_t width = task.head_dim, padded = round_up(width, kWidth), distance = row_distance(width);
   for (int64_t m = 0; m < tokens * task.group; ++m) {
-    const int64_t from = (first - task.shared + m / task.group) * task.q_stride + m % task.group * width;
+    const int64_t from = (first + m / task.group) * task.q_stride + m % task.group * width;
     copy_padded(scratch + at.q + m * distance, task.q + from, width, padded);
     copy_padded(scratch + at.grad_out + m * distance, task.grad_out + from, width, padded);
     Lanes products = broadcast(0.0f);
@@ -145,8 +142,7 @@ void grad_block(const GradTask& task, const GradScratch& at, float* scratch, int
   });
   for (int64_t m = rows.first; m < rows.end; ++m) {
     const int64_t token = first + m / group;
-    score_gradients(scores(m), grad_scores(m),
-                    task.log_sum_exp[(token - task.shared) * task.lse_stride + m % group],
+    score_gradients(scores(m), grad_scores(m), task.log_sum_exp[token * task.lse_stride + m % group],
                     scratch[at.deltas + m], token - begin + 1, task.scale);
   }
   // Keys [key, key + count), seen by the rows from `row` on.
@@ -171,12 +167,12 @@ void grad_block(const GradTask& task, const GradScratch& at, float* scratch, int
 
 void grad_task(const GradTask& task, float* scratch) {
   const int64_t width = task.head_dim, distance = row_distance(width), group = task.group;
-  const GradScratch at(task.length, std::min(task.tokens_at_once, task.length - task.shared) * group, width);
+  const GradScratch at(task.length, std::min(task.tokens_at_once, task.length) * group, width);
   const bool is_far =
       task.length / kKeyBlock * at.block_size * static_cast<int64_t>(sizeof(float)) > kWorthFetching;
   load_keys(task, at, scratch);
   int64_t tokens = 0;
-  for (int64_t first = task.shared; first < task.length; first += tokens) {
+  for (int64_t first = 0; first < task.length; first += tokens) {
     tokens = chunk_at(first, task.length, task.tokens_at_once);
     load_queries(task, at, scratch, first, tokens);
     for (int64_t begin = 0; begin < first + tokens; begin += kKeyBlock) {
@@ -191,12 +187,12 @@ void grad_task(const GradTask& task, float* scratch) {
     }
     for (int64_t m = 0; m < tokens * group; ++m)
       std::copy_n(scratch + at.grad_q + m * distance, width,
-                  task.grad_q + (first - task.shared + m / group) * task.q_stride + m % group * width);
+                  task.grad_q + (first + m / group) * task.q_stride + m % group * width);
   }
   for (int64_t j = 0; j < task.length; ++j) {
     const float* const row = scratch + at.block(j) + j % kKeyBlock * distance;
-    std::copy_n(row + at.grad_keys, width, task.grad_k.row(j));
-    std::copy_n(row + at.grad_values, width, task.grad_v.row(j));
+    std::copy_n(row + at.grad_keys, width, task.grad_k + j * task.kv_stride);
+    std::copy_n(row + at.grad_values, width, task.grad_v + j * task.kv_stride);
   }
 }
 
@@ -214,31 +210,24 @@ void attention_grad(std::span<float> grad_q, std::span<float> grad_k, std::span<
                     std::span<const float> grad_out, std::span<const float> out,
                     std::span<const float> log_sum_exp, std::span<const float> q, std::span<const float> k,
                     std::span<const float> v, std::span<const int64_t> sequence_begins,
-                    const AttentionShape& shape, std::span<const SharedKeys> shared,
-                    std::span<const SharedKeysGrad> grad_shared) {
+                    const AttentionShape& shape) {
   const int64_t heads = shape.num_heads, kv_heads = shape.num_kv_heads, width = shape.head_dim,
                 group = heads / kv_heads;
   const int64_t sequences = static_cast<int64_t>(sequence_begins.size()) - 1;
   assert(grad_q.size() == q.size() && grad_out.size() == q.size() && out.size() == q.size());
   assert(grad_k.size() == k.size() && grad_v.size() == k.size() && v.size() == k.size());
-  assert((shared.empty() || static_cast<int64_t>(shared.size()) == sequences) &&
-         shared.size() == grad_shared.size());
-  const auto shared_of = [&](int64_t s) {
-    return shared.empty() ? SharedKeys() : shared[static_cast<size_t>(s)];
-  };
-  int64_t longest = 0, most_own = 0, work = 0;
+  int64_t longest = 0, work = 0;
   for (int64_t s = 0; s < sequences; ++s) {
-    const int64_t own = sequence_begins[static_cast<size_t>(s + 1)] - sequence_begins[static_cast<size_t>(s)];
-    const int64_t length = shared_of(s).length + own;
+    const int64_t length =
+        sequence_begins[static_cast<size_t>(s + 1)] - sequence_begins[static_cast<size_t>(s)];
     longest = std::max(longest, length);
-    most_own = std::max(most_own, own);
-    work += own * (length + 32) * heads * width / kProductsEach;
+    work += length * (length + 32) * heads * width / kProductsEach;
   }
   const int64_t units = sequences * kv_heads;
   const int64_t threads = static_cast<int64_t>(num_lanes(static_cast<size_t>(units), work));
   const int64_t tokens_at_once = chunk_tokens(shape);
   const int64_t scratch_size =
-      round_up(GradScratch(longest, std::min(tokens_at_once, most_own) * group, width).total, 16);
+      round_up(GradScratch(longest, std::min(tokens_at_once, longest) * group, width).total, 16);
   Buffer scratch(static_cast<size_t>(scratch_size * threads));
   choose_instruction_set();
   const auto function = HWY_DYNAMIC_DISPATCH(grad_task);
@@ -246,23 +235,21 @@ void attention_grad(std::span<float> grad_q, std::span<float> grad_k, std::span<
   share_out(units, grain, static_cast<size_t>(threads), work, [&](int64_t unit, size_t lane) {
     const int64_t sequence = unit / kv_heads, head = unit % kv_heads;
     const int64_t row = sequence_begins[static_cast<size_t>(sequence)], at = row * heads + head * group;
-    const int64_t q_at = at * width, kv_at = row * kv_heads * width;
-    const SharedKeys before = shared_of(sequence);
-    const SharedKeysGrad grad_before =
-        grad_shared.empty() ? SharedKeysGrad() : grad_shared[static_cast<size_t>(sequence)];
-    GradTask task{.k = {before.k, k.data() + kv_at, before.length, shape, head},
-                  .v = {before.v, v.data() + kv_at, before.length, shape, head},
-                  .grad_k = {grad_before.k, grad_k.data() + kv_at, before.length, shape, head},
-                  .grad_v = {grad_before.v, grad_v.data() + kv_at, before.length, shape, head}};
+    const int64_t q_at = at * width, kv_at = (row * kv_heads + head) * width;
+    GradTask task;
     task.grad_q = grad_q.data() + q_at;
     task.grad_out = grad_out.data() + q_at;
     task.out = out.data() + q_at;
     task.q = q.data() + q_at;
     task.log_sum_exp = log_sum_exp.data() + at;
+    task.grad_k = grad_k.data() + kv_at;
+    task.grad_v = grad_v.data() + kv_at;
+    task.k = k.data() + kv_at;
+    task.v = v.data() + kv_at;
     task.q_stride = heads * width;
+    task.kv_stride = kv_heads * width;
     task.lse_stride = heads;
-    task.shared = before.length;
-    task.length = before.length + sequence_begins[static_cast<size_t>(sequence + 1)] - row;
+    task.length = sequence_begins[static_cast<size_t>(sequence + 1)] - row;
     task.group = group;
     task.head_dim = width;
     task.tokens_at_once = tokens_at_once;

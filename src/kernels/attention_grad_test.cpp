@@ -85,47 +85,5 @@ TEST(AttentionGrad, DoesNotDependOnTheNumberOfThreads) {
   EXPECT_EQ(one, three);
 }
 
-// A sequence in one piece, and the same sequence whose first tokens lie elsewhere: what the gradient of its
-// own rows gives is the same bit for bit, and what its first tokens get from them goes to a place of its own.
-TEST(AttentionGrad, SharedKeysGetWhatTheOwnRowsGiveThem) {
-  constexpr int64_t kHeads = 4, kKvHeads = 2, kWidth = 20;
-  for (const auto& [shared, own] :
-       {std::pair<int64_t, int64_t>{1, 1}, {24, 40}, {32, 5}, {45, 90}, {130, 3}}) {
-    const AttentionCase whole({shared + own}, kHeads, kKvHeads, kWidth, 21);
-    const size_t q_at = static_cast<size_t>(shared * kHeads * kWidth),
-                 kv_at = static_cast<size_t>(shared * kKvHeads * kWidth);
-    auto grad_out = random_values(whole.q.size(), 9);
-    std::fill_n(grad_out.begin(), q_at, 0.0f);  // the first tokens have no loss
-    const Gradients wanted = gradients_of(whole, grad_out);
-    const auto rest = [](const std::vector<float>& all, size_t at) {
-      return std::vector<float>(all.begin() + static_cast<ptrdiff_t>(at), all.end());
-    };
-    const auto first = [](const std::vector<float>& all, size_t count) {
-      return std::vector<float>(all.begin(), all.begin() + static_cast<ptrdiff_t>(count));
-    };
-    const auto q = rest(whole.q, q_at), k = rest(whole.k, kv_at), v = rest(whole.v, kv_at),
-               own_grad_out = rest(grad_out, q_at);
-    const std::vector<int64_t> begins = {0, own};
-    const SharedKeys before{whole.k.data(), whole.v.data(), shared};
-    const auto out_of_whole = run(whole);
-    std::vector<float> out(q.size()), log_sum_exp(static_cast<size_t>(own * kHeads));
-    attention(out, log_sum_exp, q, k, v, begins, whole.shape, std::span(&before, 1));
-    EXPECT_EQ(out, rest(out_of_whole.out, q_at));
-    EXPECT_EQ(log_sum_exp, rest(out_of_whole.log_sum_exp, static_cast<size_t>(shared * kHeads)));
-
-    Gradients got{std::vector<float>(q.size(), 7.0f), std::vector<float>(k.size(), 7.0f),
-                  std::vector<float>(v.size(), 7.0f)};
-    std::vector<float> shared_k(kv_at, 7.0f), shared_v(kv_at, 7.0f);
-    const SharedKeysGrad grad_before{shared_k.data(), shared_v.data()};
-    attention_grad(got.q, got.k, got.v, own_grad_out, out, log_sum_exp, q, k, v, begins, whole.shape,
-                   std::span(&before, 1), std::span(&grad_before, 1));
-    EXPECT_EQ(got.q, rest(wanted.q, q_at));
-    EXPECT_EQ(got.k, rest(wanted.k, kv_at));
-    EXPECT_EQ(got.v, rest(wanted.v, kv_at));
-    EXPECT_EQ(shared_k, first(wanted.k, kv_at));
-    EXPECT_EQ(shared_v, first(wanted.v, kv_at));
-  }
-}
-
 }  // namespace
 }  // namespace ropd::kernels

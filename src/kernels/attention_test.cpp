@@ -268,5 +268,26 @@ TEST(PagedAttention, TwoSequencesMayShareAPage) {
   for (size_t i = 0; i < 64; ++i) EXPECT_EQ(out[i], expected[39 * 32 + i % 32]);
 }
 
+// A sequence in one piece, and the same sequence whose first tokens lie elsewhere.
+TEST(Attention, SharedKeysGiveTheRowsOfOnePiece) {
+  constexpr int64_t kHeads = 4, kKvHeads = 2, kWidth = 20;
+  for (const auto& [shared, own] :
+       {std::pair<int64_t, int64_t>{1, 1}, {24, 40}, {32, 5}, {45, 90}, {130, 3}}) {
+    const AttentionCase whole({shared + own}, kHeads, kKvHeads, kWidth, 21);
+    const auto rest = [&](const std::vector<float>& all, int64_t row) {
+      return std::vector<float>(all.begin() + shared * row, all.end());
+    };
+    const auto q = rest(whole.q, kHeads * kWidth), k = rest(whole.k, kKvHeads * kWidth),
+               v = rest(whole.v, kKvHeads * kWidth);
+    const std::vector<int64_t> begins = {0, own};
+    const SharedKeys before{whole.k.data(), whole.v.data(), shared};
+    const auto wanted = run(whole);
+    std::vector<float> out(q.size()), log_sum_exp(static_cast<size_t>(own * kHeads));
+    attention(out, log_sum_exp, q, k, v, begins, whole.shape, std::span(&before, 1));
+    EXPECT_EQ(out, rest(wanted.out, kHeads * kWidth));
+    EXPECT_EQ(log_sum_exp, rest(wanted.log_sum_exp, kHeads));
+  }
+}
+
 }  // namespace
 }  // namespace ropd::kernels

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "train/minibatch.h"
+
 namespace ropd::lab {
 namespace {
 

@@ -39,24 +39,19 @@ std::vector<bool> PackedBatch::is_prefix() const {
   return result;
 }
 
-std::vector<int64_t> cut_evenly(const PackedBatch& batch, int64_t parts) {
-  constexpr int64_t kHalved = 4;
-  const int64_t halves = 2 * parts, first_halved = parts > kHalved ? halves - 2 * kHalved : halves;
-  std::vector<int64_t> cuts = {0, batch.num_sequences()};
-  const auto begins = std::span(batch.sequence_begins);
-  for (int64_t at = 2; at < halves; at += at < first_halved ? 2 : 1) {
-    // The boundary nearest to the share.
-    const int64_t wanted = batch.num_tokens() * at / halves;
-    const auto above = std::lower_bound(begins.begin(), begins.end() - 1, wanted);
-    const bool is_below_nearer = above != begins.begin() && wanted - above[-1] < *above - wanted;
-    cuts.push_back(above - begins.begin() - (is_below_nearer ? 1 : 0));
+std::vector<std::pair<size_t, size_t>> pack_in_order(size_t count, int64_t max_tokens,
+                                                     const std::function<int64_t(size_t)>& length) {
+  std::vector<std::pair<size_t, size_t>> ranges;
+  int64_t tokens = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (ranges.empty() || tokens + length(i) > max_tokens) {
+      ranges.emplace_back(i, i);
+      tokens = 0;
+    }
+    tokens += length(i);
+    ranges.back().second = i + 1;
   }
-  const std::vector<bool> is_prefix = batch.is_prefix();
-  for (size_t s = 1; s < is_prefix.size(); ++s)
-    if (is_prefix[s] != is_prefix[s - 1]) cuts.push_back(static_cast<int64_t>(s));
-  std::sort(cuts.begin(), cuts.end());
-  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
-  return cuts;
+  return ranges;
 }
 
 std::vector<std::vector<size_t>> group_by_prompt(std::span<const PromptedResponse> responses) {
@@ -73,8 +68,7 @@ std::vector<std::vector<size_t>> group_by_prompt(std::span<const PromptedRespons
 }
 
 PackedResponses pack_responses(std::span<const PromptedResponse> responses, Prompts prompts) {
-  // Prompts whose shared rows are packed together: as few rows as one has are not worth reading all weights
-  // and adding to all their gradients.
+  // Prompts whose shared rows are packed together: as few rows as one has are not worth reading all weights.
   constexpr size_t kSharedRowsTogether = 192;
   PackedResponses packed;
   PackedBatch& batch = packed.batch;

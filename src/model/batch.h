@@ -1,7 +1,10 @@
 // Sequences packed one behind the other, without padding.
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "records/rollout.h"
@@ -17,6 +20,9 @@ struct PackedBatch {
   static constexpr int64_t kNoPrefix = -1;
 
   int64_t num_tokens() const { return static_cast<int64_t>(tokens.size()); }
+  int64_t num_positions() const {  // of the longest sequence
+    return positions.empty() ? 0 : *std::max_element(positions.begin(), positions.end()) + 1;
+  }
   int64_t num_sequences() const { return static_cast<int64_t>(sequence_begins.size()) - 1; }
   int64_t length(int64_t sequence) const {
     return sequence_begins[static_cast<size_t>(sequence) + 1] -
@@ -33,10 +39,10 @@ struct PackedBatch {
   std::vector<bool> is_prefix() const;
 };
 
-// Where to cut a batch into about `parts` runs of sequences with about equally many tokens: indices of
-// sequences, no part empty. Of more than four parts the last four are halved, so that threads that take them
-// in order are done at nearly the same time. No part has prefixes and other sequences.
-std::vector<int64_t> cut_evenly(const PackedBatch& batch, int64_t parts);
+// Consecutive items of at most `max_tokens` together (one at least): half-open ranges. length(i) = tokens of
+// item i.
+std::vector<std::pair<size_t, size_t>> pack_in_order(size_t count, int64_t max_tokens,
+                                                     const std::function<int64_t(size_t)>& length);
 
 struct PromptedResponse {
   std::span<const Token> prompt, response;

@@ -35,23 +35,10 @@ TEST(PackedBatch, PartsAreTheSequencesOnTheirOwn) {
   EXPECT_EQ(batch.part(0, 4).tokens, batch.tokens);
 }
 
-TEST(CutEvenly, CutsAtTheSequenceBoundaryNearestToAnEvenShare) {
-  EXPECT_EQ(cut_evenly(of_lengths({5, 5, 5, 5}), 2), (std::vector<int64_t>{0, 2, 4}));
-  EXPECT_EQ(cut_evenly(of_lengths({9, 1, 5, 5}), 2), (std::vector<int64_t>{0, 2, 4}));
-  EXPECT_EQ(cut_evenly(of_lengths({6, 8, 6}), 2), (std::vector<int64_t>{0, 2, 3}));
-  EXPECT_EQ(cut_evenly(of_lengths({1, 1, 1, 1, 1, 1}), 3), (std::vector<int64_t>{0, 2, 4, 6}));
-}
-
-TEST(CutEvenly, EndsWithSmallParts) {
-  EXPECT_EQ(cut_evenly(of_lengths(std::vector<size_t>(16, 3)), 8),
-            (std::vector<int64_t>{0, 2, 4, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16}));
-}
-
-TEST(CutEvenly, NeverMakesAnEmptyPart) {
-  EXPECT_EQ(cut_evenly(of_lengths({100, 1, 1}), 4), (std::vector<int64_t>{0, 1, 3}));
-  EXPECT_EQ(cut_evenly(of_lengths({1, 1, 100}), 4), (std::vector<int64_t>{0, 2, 3}));
-  EXPECT_EQ(cut_evenly(of_lengths({7}), 8), (std::vector<int64_t>{0, 1}));
-  EXPECT_EQ(cut_evenly(PackedBatch(), 3), (std::vector<int64_t>{0}));
+TEST(PackInOrder, FillsUpToTheLimitAndGivesALongOneItsOwnPass) {
+  const std::vector<int64_t> lengths = {3, 3, 9, 1, 2, 2};
+  const auto ranges = pack_in_order(lengths.size(), 6, [&](size_t i) { return lengths[i]; });
+  EXPECT_EQ(ranges, (std::vector<std::pair<size_t, size_t>>{{0, 2}, {2, 3}, {3, 6}}));
 }
 
 struct Texts {
@@ -101,7 +88,6 @@ TEST(CutEvenly, KeepsPrefixesApartFromOtherSequences) {
   const PackedBatch batch = pack_responses(texts.all(), Prompts::shared).batch;
   // Two prompts are enough to be computed together; the third comes with its own.
   EXPECT_EQ(batch.prefix_of, (std::vector<int64_t>{4, 4, 5, 5, -1, -1, 8, 8, -1}));
-  EXPECT_EQ(cut_evenly(batch, 1), (std::vector<int64_t>{0, 4, 6, 8, 9}));
 }
 
 }  // namespace

@@ -53,13 +53,19 @@ void project(std::initializer_list<Projection> projections, std::span<const floa
     if (!p.bias.empty()) kernels::bias_add(p.y, p.bias);
 }
 
-// The gradient through y = x Wᵀ: that of its weight in turn, and into grad_x.
+// x += y Wᵀ
+void add_projection(std::span<float> x, BlockScratch& scratch, std::span<const float> y, const Linear& linear,
+                    const BlockContext& context) {
+  scratch.projected.resize(x.size());
+  linear.apply(scratch.projected, y, context.precision);
+  kernels::add(x, scratch.projected);
+}
+
+// Through y = x Wᵀ: adds to grad_weight; grad_y · W into grad_x.
 void project_grad(std::span<float> grad_x, kernels::Update update, std::span<float> grad_weight,
                   std::span<const float> grad_y, std::span<const float> x, const Linear& linear,
-                  Precision precision, Turn& turn) {
-  turn.take([&] {
-    kernels::matmul_grad_weight(grad_weight, grad_y, x, linear.outputs(), linear.inputs(), precision);
-  });
+                  Precision precision) {
+  kernels::matmul_grad_weight(grad_weight, grad_y, x, linear.outputs(), linear.inputs(), precision);
   linear.apply_gradient(grad_x, grad_y, precision, update);
 }
 
@@ -70,20 +76,70 @@ void normalize(Buffer& y, Buffer& inv_rms, std::span<const float> x, std::span<c
   kernels::rms_norm(y, inv_rms, x, weight, static_cast<float>(context.config.rms_norm_eps));
 }
 
-// A place for what each sequence gives to its prefix; empty when nothing is shared.
-std::vector<kernels::SharedKeysGrad> place_prefix_gradients(Buffer& memory,
-                                                            const AttendedSequences& sequences) {
-  size_t size = 0;
-  for (const PrefixLayer* prefix : sequences.before) size += prefix ? 2 * prefix->k.size() : 0;
-  memory.resize(size);
-  float* next = memory.data();
-  std::vector<kernels::SharedKeysGrad> places;
-  for (const PrefixLayer* prefix : sequences.before) {
-    const size_t each = prefix ? prefix->k.size() : 0;
-    places.push_back({next, next + each});
-    next += 2 * each;
-  }
-  return places;
+// Through middle + down · swiglu(gate, up), with gate and up projected from normed = rms_norm(middle).
+void mlp_grad(std::span<float> grad_x, const LayerGradients& gradients, const BlockTrace& trace,
+              BlockScratch& scratch, const LayerWeights& weights, const BlockContext& context) {
+  using kernels::Update;
+  const Precision precision = context.precision;
+  Buffer &activated = scratch.grad_wide, &grad_up = scratch.grad_wide_2;
+  activated.resize(trace.gate.size());
+  grad_up.resize(trace.gate.size());
+  kernels::swiglu(activated, trace.gate, trace.up);
+  project_grad(grad_up, Update::replace, gradients.down, grad_x, activated, weights.down, precision);
+  Buffer& grad_gate = scratch.grad_wide;  // `activated` is no longer needed
+  kernels::swiglu_grad(grad_gate, grad_up, grad_up, trace.gate, trace.up);
+
+  normalize(scratch.normed, scratch.inv_rms, trace.middle, weights.post_attention_norm, context);
+  Buffer& grad_normed = scratch.grad_normed;
+  grad_normed.resize(grad_x.size());
+  project_grad(grad_normed, Update::replace, gradients.gate, grad_gate, scratch.normed, weights.gate,
+               precision);
+  project_grad(grad_normed, Update::add, gradients.up, grad_up, scratch.normed, weights.up, precision);
+  kernels::rms_norm_grad(grad_x, gradients.post_attention_norm, grad_normed, trace.middle,
+                         trace.middle_inv_rms, weights.post_attention_norm);
+}
+
+// Through rope(norm(raw)), the norm per head and only where the architecture has one. In place.
+void heads_grad(Buffer& grad, std::span<float> grad_norm, const Buffer& raw, const Buffer& inv_rms,
+                std::span<const float> norm, int64_t heads, const BlockContext& context) {
+  kernels::rope_grad(grad, context.positions, context.rope, heads);
+  if (!norm.empty())
+    kernels::rms_norm_grad(grad, grad_norm, grad.span(), raw, inv_rms, norm, kernels::Update::replace);
+}
+
+// Through input + o · attention(q, k, v), with q, k and v projected from normed = rms_norm(input).
+void attention_part_grad(std::span<float> grad_x, const LayerGradients& gradients, const BlockTrace& trace,
+                         BlockScratch& scratch, const LayerWeights& weights, const BlockContext& context,
+                         std::span<const int64_t> sequence_begins) {
+  using kernels::Update;
+  const ModelConfig& c = context.config;
+  Buffer& grad_attended = scratch.grad_wide;
+  grad_attended.resize(trace.attended.size());
+  project_grad(grad_attended, Update::replace, gradients.o, grad_x, trace.attended, weights.o,
+               context.precision);
+  prepare_queries_and_keys(scratch, scratch.inv_rms, scratch.inv_rms, trace, weights, context);
+  Buffer &grad_q = scratch.grad_q, &grad_k = scratch.grad_k, &grad_v = scratch.grad_v;
+  grad_q.resize(trace.q.size());
+  grad_k.resize(trace.k.size());
+  grad_v.resize(trace.v.size());
+  kernels::attention_grad(grad_q, grad_k, grad_v, grad_attended, trace.attended, trace.log_sum_exp, scratch.q,
+                          scratch.k, trace.v, sequence_begins, attention_shape(c));
+  heads_grad(grad_q, gradients.q_norm, trace.q, trace.q_inv_rms, weights.q_norm, c.num_heads, context);
+  heads_grad(grad_k, gradients.k_norm, trace.k, trace.k_inv_rms, weights.k_norm, c.num_kv_heads, context);
+
+  normalize(scratch.normed, scratch.inv_rms, trace.input, weights.input_norm, context);
+  Buffer& grad_normed = scratch.grad_normed;
+  grad_normed.resize(grad_x.size());
+  const auto project_back = [&](Update update, std::span<float> grad_weight, std::span<float> grad_bias,
+                                const Buffer& grad, const Linear& linear) {
+    if (!grad_bias.empty()) kernels::bias_add_grad(grad_bias, grad.span());
+    project_grad(grad_normed, update, grad_weight, grad, scratch.normed, linear, context.precision);
+  };
+  project_back(Update::replace, gradients.q, gradients.q_bias, grad_q, weights.q);
+  project_back(Update::add, gradients.k, gradients.k_bias, grad_k, weights.k);
+  project_back(Update::add, gradients.v, gradients.v_bias, grad_v, weights.v);
+  kernels::rms_norm_grad(grad_x, gradients.input_norm, grad_normed, trace.input, trace.input_inv_rms,
+                         weights.input_norm);
 }
 
 }  // namespace
@@ -105,7 +161,7 @@ size_t trace_bytes_per_token(const ModelConfig& c) {
 size_t BlockScratch::bytes() const {
   size_t sum = 0;
   for (const Buffer* b : {&normed, &q, &k, &projected, &grad_wide, &grad_wide_2, &grad_q, &grad_k, &grad_v,
-                          &grad_prefix, &grad_normed, &inv_rms})
+                          &grad_normed, &inv_rms})
     sum += b->bytes();
   return sum;
 }
@@ -113,14 +169,6 @@ size_t BlockScratch::bytes() const {
 kernels::AttentionShape attention_shape(const ModelConfig& c) {
   return {c.num_heads, c.num_kv_heads, c.head_dim,
           static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)))};
-}
-
-std::vector<kernels::SharedKeys> AttendedSequences::shared_keys() const {
-  std::vector<kernels::SharedKeys> shared;
-  for (const PrefixLayer* prefix : before)
-    shared.push_back(prefix ? kernels::SharedKeys{prefix->k.data(), prefix->v.data(), prefix->length}
-                            : kernels::SharedKeys());
-  return shared;
 }
 
 size_t scratch_bytes_per_token(const ModelConfig& c, bool with_gradient) {
@@ -134,13 +182,12 @@ size_t scratch_bytes_per_token(const ModelConfig& c, bool with_gradient) {
 
 void trace_block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, const LayerWeights& weights,
                  const BlockContext& context, const Attend& attend) {
-  const ModelConfig& c = context.config;
-  const size_t rows = rows_of(context);
   const auto keep = [&](Buffer& residual) {
     if (!context.for_gradient) return;
     residual.resize(x.size());
     std::copy(x.begin(), x.end(), residual.data());
   };
+  // x += o · attention(rope(norm(q)), rope(norm(k)), v)
   keep(trace.input);
   normalize(scratch.normed, trace.input_inv_rms, x, weights.input_norm, context);
   project({{trace.q, weights.q, weights.q_bias},
@@ -150,16 +197,16 @@ void trace_block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, c
   if (context.precision == Precision::bf16) kernels::round_to_bf16(trace.v);
   prepare_queries_and_keys(scratch, trace.q_inv_rms, trace.k_inv_rms, trace, weights, context);
   trace.attended.resize(trace.q.size());
-  trace.log_sum_exp.resize(context.for_gradient ? rows * static_cast<size_t>(c.num_heads) : 0);
+  trace.log_sum_exp.resize(
+      context.for_gradient ? rows_of(context) * static_cast<size_t>(context.config.num_heads) : 0);
   attend(trace.attended, trace.log_sum_exp, scratch.q, scratch.k, trace.v);
-  scratch.projected.resize(x.size());
-  weights.o.apply(scratch.projected, trace.attended, context.precision);
-  kernels::add(x, scratch.projected);
+  add_projection(x, scratch, trace.attended, weights.o, context);
 
+  // gate and up of rms_norm(x)
   keep(trace.middle);
   normalize(scratch.normed, trace.middle_inv_rms, x, weights.post_attention_norm, context);
-  if (!weights.experts.empty()) return;
-  project({{trace.gate, weights.gate}, {trace.up, weights.up}}, scratch.normed, context);
+  if (weights.experts.empty())
+    project({{trace.gate, weights.gate}, {trace.up, weights.up}}, scratch.normed, context);
 }
 
 void block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, const LayerWeights& weights,
@@ -169,92 +216,17 @@ void block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, const L
     mixture_of_experts(x, scratch.normed, weights, context.config, context.precision);
     return;
   }
+  // x += down · (silu(gate) * up)
   scratch.grad_wide.resize(trace.gate.size());
   kernels::swiglu(scratch.grad_wide, trace.gate, trace.up);
-  scratch.projected.resize(x.size());
-  weights.down.apply(scratch.projected, scratch.grad_wide, context.precision);
-  kernels::add(x, scratch.projected);
+  add_projection(x, scratch, scratch.grad_wide, weights.down, context);
 }
 
 void block_grad(std::span<float> grad_x, const LayerGradients& gradients, const BlockTrace& trace,
                 BlockScratch& scratch, const LayerWeights& weights, const BlockContext& context,
-                const AttendedSequences& sequences, Turn& turn) {
-  using kernels::Update;
-  const ModelConfig& c = context.config;
-  const Precision precision = context.precision;
-  const size_t rows = rows_of(context);
-  const size_t wide = rows * static_cast<size_t>(c.intermediate_size);
-  const auto through_norm = [&](std::span<float> grad_norm, std::span<const float> x,
-                                std::span<const float> inv_rms, std::span<const float> weight) {
-    turn.take([&] { kernels::rms_norm_grad(grad_x, grad_norm, scratch.grad_normed, x, inv_rms, weight); });
-  };
-
-  // MLP: grad_x is the gradient at x = middle + down(swiglu(gate, up)).
-  Buffer& activated = scratch.grad_wide;
-  activated.resize(wide);
-  kernels::swiglu(activated, trace.gate, trace.up);
-  Buffer& grad_up = scratch.grad_wide_2;
-  grad_up.resize(wide);
-  project_grad(grad_up, Update::replace, gradients.down, grad_x, activated, weights.down, precision, turn);
-  Buffer& grad_gate = scratch.grad_wide;
-  kernels::swiglu_grad(grad_gate, grad_up, grad_up, trace.gate, trace.up);
-  normalize(scratch.normed, scratch.inv_rms, trace.middle, weights.post_attention_norm, context);
-  scratch.grad_normed.resize(grad_x.size());
-  project_grad(scratch.grad_normed, Update::replace, gradients.gate, grad_gate, scratch.normed, weights.gate,
-               precision, turn);
-  project_grad(scratch.grad_normed, Update::add, gradients.up, grad_up, scratch.normed, weights.up, precision,
-               turn);
-  through_norm(gradients.post_attention_norm, trace.middle, trace.middle_inv_rms,
-               weights.post_attention_norm);
-
-  // Attention: grad_x is now the gradient at middle = input + o(attended).
-  Buffer& grad_attended = scratch.grad_wide;
-  grad_attended.resize(trace.attended.size());
-  project_grad(grad_attended, Update::replace, gradients.o, grad_x, trace.attended, weights.o, precision,
-               turn);
-  prepare_queries_and_keys(scratch, scratch.inv_rms, scratch.inv_rms, trace, weights, context);
-  scratch.grad_q.resize(trace.q.size());
-  scratch.grad_k.resize(trace.k.size());
-  scratch.grad_v.resize(trace.v.size());
-  const auto grad_shared = place_prefix_gradients(scratch.grad_prefix, sequences);
-  kernels::attention_grad(scratch.grad_q, scratch.grad_k, scratch.grad_v, grad_attended, trace.attended,
-                          trace.log_sum_exp, scratch.q, scratch.k, trace.v, sequences.begins,
-                          attention_shape(c), sequences.shared_keys(), grad_shared);
-  turn.take([&] {  // a prefix comes behind its sequences, so all of them have added to its sum
-    for (size_t s = 0; s < sequences.before.size(); ++s)
-      if (PrefixLayer* const prefix = sequences.before[s]) {
-        kernels::add(prefix->grad_k, {grad_shared[s].k, prefix->grad_k.size()});
-        kernels::add(prefix->grad_v, {grad_shared[s].v, prefix->grad_v.size()});
-      }
-    for (size_t s = 0; s < sequences.own.size(); ++s) {
-      const PrefixLayer& own = *sequences.own[s];
-      const size_t first = static_cast<size_t>(sequences.begins[s] * c.num_kv_heads * c.head_dim);
-      kernels::add(scratch.grad_k.span().subspan(first, own.grad_k.size()), own.grad_k);
-      kernels::add(scratch.grad_v.span().subspan(first, own.grad_v.size()), own.grad_v);
-    }
-  });
-  const auto through_heads = [&](Buffer& grad, std::span<float> grad_norm, const Buffer& raw,
-                                 const Buffer& inv_rms, std::span<const float> norm, int64_t heads) {
-    kernels::rope_grad(grad, context.positions, context.rope, heads);
-    if (norm.empty()) return;
-    turn.take(
-        [&] { kernels::rms_norm_grad(grad, grad_norm, grad.span(), raw, inv_rms, norm, Update::replace); });
-  };
-  through_heads(scratch.grad_q, gradients.q_norm, trace.q, trace.q_inv_rms, weights.q_norm, c.num_heads);
-  through_heads(scratch.grad_k, gradients.k_norm, trace.k, trace.k_inv_rms, weights.k_norm, c.num_kv_heads);
-
-  normalize(scratch.normed, scratch.inv_rms, trace.input, weights.input_norm, context);
-  scratch.grad_normed.resize(grad_x.size());
-  const auto through_projection = [&](const Buffer& grad, Update update, std::span<float> grad_weight,
-                                      std::span<float> grad_bias, const Linear& linear) {
-    if (!grad_bias.empty()) turn.take([&] { kernels::bias_add_grad(grad_bias, grad.span()); });
-    project_grad(scratch.grad_normed, update, grad_weight, grad.span(), scratch.normed, linear, precision,
-                 turn);
-  };
-  through_projection(scratch.grad_q, Update::replace, gradients.q, gradients.q_bias, weights.q);
-  through_projection(scratch.grad_k, Update::add, gradients.k, gradients.k_bias, weights.k);
-  through_projection(scratch.grad_v, Update::add, gradients.v, gradients.v_bias, weights.v);
-  through_norm(gradients.input_norm, trace.input, trace.input_inv_rms, weights.input_norm);
+                std::span<const int64_t> sequence_begins) {
+  mlp_grad(grad_x, gradients, trace, scratch, weights, context);
+  attention_part_grad(grad_x, gradients, trace, scratch, weights, context, sequence_begins);
 }
 
 }  // namespace ropd::model

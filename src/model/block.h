@@ -8,7 +8,6 @@
 #include <span>
 #include <vector>
 
-#include "base/parallel.h"
 #include "kernels/attention.h"
 #include "kernels/rope.h"
 #include "model/weights.h"
@@ -42,7 +41,6 @@ struct BlockScratch {
   Buffer projected;               // [T, max(D, F)]
   Buffer grad_wide, grad_wide_2;  // [T, F] or [T, H*E]
   Buffer grad_q, grad_k, grad_v;
-  Buffer grad_prefix;  // [P, 2*K*E], P = the tokens before each sequence together
   Buffer grad_normed;  // [T, D]
   Buffer inv_rms;      // of norms that the gradient redoes
   size_t bytes() const;
@@ -82,28 +80,12 @@ struct LayerGradients {
       up, down;
 };
 
-// One layer of a prefix that several sequences share: what their attention needs of it, and what it gets back
-// from them.
-struct PrefixLayer {
-  Buffer k, v;            // [P, K*E], as attention takes them
-  Buffer grad_k, grad_v;  // [P, K*E], summed over the sequences behind it
-  int64_t length = 0;     // P
-};
-
 kernels::AttentionShape attention_shape(const ModelConfig& config);
 
-// The sequences of a block as attention sees them.
-struct AttendedSequences {
-  std::span<const int64_t> begins;   // [B + 1]
-  std::vector<PrefixLayer*> before;  // [B] what comes before each, nullptr = nothing; or empty
-  std::vector<PrefixLayer*> own;     // [B] of sequences that are prefixes; or empty
-  std::vector<kernels::SharedKeys> shared_keys() const;  // of `before`
-};
-
 // grad_x [T, D] holds the gradient at the layer's output and is replaced by the gradient at its input; adds
-// to `gradients` and to those of prefixes, a turn for each addition. Dense layers only.
+// to `gradients`. Each sequence [begin, next begin) attends to itself. Dense layers only.
 void block_grad(std::span<float> grad_x, const LayerGradients& gradients, const BlockTrace& trace,
                 BlockScratch& scratch, const LayerWeights& weights, const BlockContext& context,
-                const AttendedSequences& sequences, Turn& turn);
+                std::span<const int64_t> sequence_begins);  // [B + 1]
 
 }  // namespace ropd::model

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/attention.h"
-#include "model/forward.h"
+#include "model/gradients.h"
 #include "support/naive_model.h"
 
 namespace ropd::model {
@@ -27,13 +27,12 @@ TEST(Block, TraceAndScratchAreAsLargeAsAnnounced) {
   EXPECT_EQ(trace.bytes(), 16 * trace_bytes_per_token(c));
   EXPECT_EQ(scratch.bytes(), 16 * scratch_bytes_per_token(c, false));
 
-  Gradients gradients(parameters);
+  Gradients gradients(c);
   Buffer grad(16 * 20);
   grad.fill(0.1f);
   const std::vector<int64_t> begins = {0, 16};
-  Turn alone;
   block_grad(grad, gradients.layer(0), trace, scratch, weights.layers[0],
-             {c, rope, positions, Precision::f32}, {.begins = begins, .before = {}, .own = {}}, alone);
+             {c, rope, positions, Precision::f32}, begins);
   EXPECT_EQ(scratch.bytes(), 16 * scratch_bytes_per_token(c, true));
 }
 

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/memory_info.h"
 #include "base/parallel.h"
 
 namespace ropd::model {
@@ -25,12 +26,34 @@ void widen(std::span<float> to, std::span<const std::byte> bytes, DType dtype) {
   }
 }
 
-// The one place that knows which tensor of a checkpoint is which part of the decoder.
-Weights assemble(const ModelConfig& c,
-                 const std::function<std::span<const float>(const std::string&)>& vector,
-                 const std::function<Linear(const std::string&)>& matrix) {
+// Calls visit(name, matrix) for every matrix of the weights.
+void for_each_matrix(Weights& weights, const std::function<void(const std::string&, Linear&)>& visit) {
+  for (size_t i = 0; i < weights.layers.size(); ++i) {
+    LayerWeights& w = weights.layers[i];
+    const std::string layer = "layer " + std::to_string(i) + " ";
+    for (auto& [name, linear] : std::initializer_list<std::pair<const char*, Linear*>>{{"q_proj", &w.q},
+                                                                                       {"k_proj", &w.k},
+                                                                                       {"v_proj", &w.v},
+                                                                                       {"o_proj", &w.o},
+                                                                                       {"gate_proj", &w.gate},
+                                                                                       {"up_proj", &w.up},
+                                                                                       {"down_proj", &w.down},
+                                                                                       {"router", &w.router}})
+      if (linear->stored.data) visit(layer + name, *linear);
+    for (size_t e = 0; e < w.experts.size(); ++e)
+      for (Linear* linear : {&w.experts[e].gate, &w.experts[e].up, &w.experts[e].down})
+        visit(layer + "expert " + std::to_string(e), *linear);
+  }
+}
+
+}  // namespace
+
+Weights assemble_weights(const ModelConfig& c,
+                         const std::function<std::span<const float>(const std::string&)>& vector,
+                         const std::function<Linear(const std::string&)>& matrix) {
   Weights weights;
   weights.config = c;
+  weights.execution = choose_execution(c, read_memory_info().total_bytes);
   weights.embedding = matrix("model.embed_tokens.weight");
   weights.head = c.tie_word_embeddings ? weights.embedding : matrix("lm_head.weight");
   weights.final_norm = vector("model.norm.weight");
@@ -69,28 +92,6 @@ Weights assemble(const ModelConfig& c,
   }
   return weights;
 }
-
-// Calls visit(name, matrix) for every matrix of the weights.
-void for_each_matrix(Weights& weights, const std::function<void(const std::string&, Linear&)>& visit) {
-  for (size_t i = 0; i < weights.layers.size(); ++i) {
-    LayerWeights& w = weights.layers[i];
-    const std::string layer = "layer " + std::to_string(i) + " ";
-    for (auto& [name, linear] : std::initializer_list<std::pair<const char*, Linear*>>{{"q_proj", &w.q},
-                                                                                       {"k_proj", &w.k},
-                                                                                       {"v_proj", &w.v},
-                                                                                       {"o_proj", &w.o},
-                                                                                       {"gate_proj", &w.gate},
-                                                                                       {"up_proj", &w.up},
-                                                                                       {"down_proj", &w.down},
-                                                                                       {"router", &w.router}})
-      if (linear->stored.data) visit(layer + name, *linear);
-    for (size_t e = 0; e < w.experts.size(); ++e)
-      for (Linear* linear : {&w.experts[e].gate, &w.experts[e].up, &w.experts[e].down})
-        visit(layer + "expert " + std::to_string(e), *linear);
-  }
-}
-
-}  // namespace
 
 void Linear::apply(std::span<float> y, std::span<const float> x, Precision precision) const {
   if (packed && packed->precision() == precision)
@@ -135,11 +136,6 @@ int64_t parameter_count(const ModelConfig& config) {
   return slots.back().offset + slots.back().size;
 }
 
-bool stays_in_cache(const ModelConfig& config) {
-  constexpr int64_t kBytes = 16 << 20;
-  return parameter_count(config) * static_cast<int64_t>(sizeof(float)) <= kBytes;
-}
-
 Parameters::Parameters(const ModelConfig& config)
     : config_(config), slots_(parameter_layout(config)), values_(std::make_shared<Buffer>()) {
   values_->resize(static_cast<size_t>(slots_.back().offset + slots_.back().size));
@@ -165,7 +161,7 @@ Weights Parameters::weights() const {
   std::unordered_map<std::string, const ParameterSlot*> by_name;
   for (const ParameterSlot& slot : slots_) by_name[slot.name] = &slot;
   const auto at = [&](const std::string& name) { return values_->data() + by_name.at(name)->offset; };
-  Weights weights = assemble(
+  Weights weights = assemble_weights(
       config_,
       [&](const std::string& name) {
         return std::span<const float>(at(name), static_cast<size_t>(by_name.at(name)->size));
@@ -185,7 +181,7 @@ Weights map_weights(std::shared_ptr<const io::ModelDirectory> directory) {
   };
   auto owner = std::make_shared<Owner>();
   owner->directory = directory;
-  Weights weights = assemble(
+  Weights weights = assemble_weights(
       directory->config(),
       [&](const std::string& name) -> std::span<const float> {
         const io::StoredTensor& tensor = directory->tensor(name);
@@ -207,51 +203,6 @@ Weights map_weights(std::shared_ptr<const io::ModelDirectory> directory) {
           data = copy.data();
         }
         return Linear{{data, tensor.dtype, tensor.shape[0], tensor.shape[1]}, nullptr};
-      });
-  weights.owner = owner;
-  return weights;
-}
-
-Weights pattern_weights(const ModelConfig& config, DType dtype, float scale) {
-  struct Owner {
-    std::vector<std::byte> matrices;
-    Buffer ones;
-  };
-  auto owner = std::make_shared<Owner>();
-  const auto slots = parameter_layout(config);
-  std::unordered_map<std::string, const ParameterSlot*> by_name;
-  int64_t longest = 1;
-  for (const ParameterSlot& slot : slots) {
-    by_name[slot.name] = &slot;
-    if (slot.shape.size() == 1) longest = std::max(longest, slot.size);
-  }
-  const size_t count = static_cast<size_t>(slots.back().offset + slots.back().size);
-  owner->matrices.resize(count * dtype_bytes(dtype));
-  owner->ones.resize(static_cast<size_t>(longest));
-  owner->ones.fill(1.0f);
-  constexpr int64_t kChunk = 1 << 14;
-  const auto make = [&](size_t i) {
-    const float value = scale * (static_cast<float>((i * 2654435761u) >> 8 & 0xffff) / 32768.0f - 1.0f);
-    if (dtype == DType::f32)
-      reinterpret_cast<float*>(owner->matrices.data())[i] = value;
-    else
-      reinterpret_cast<uint16_t*>(owner->matrices.data())[i] =
-          dtype == DType::bf16 ? float_to_bf16(value) : float_to_f16(value);
-  };
-  parallel_chunks(static_cast<int64_t>(count), kChunk, 4 * static_cast<int64_t>(count),
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t i = begin; i < end; ++i) make(static_cast<size_t>(i));
-                  });
-  Weights weights = assemble(
-      config,
-      [&](const std::string& name) {
-        return owner->ones.span().first(static_cast<size_t>(by_name.at(name)->size));
-      },
-      [&](const std::string& name) {
-        const ParameterSlot& slot = *by_name.at(name);
-        return Linear{{owner->matrices.data() + static_cast<size_t>(slot.offset) * dtype_bytes(dtype), dtype,
-                       slot.shape[0], slot.shape[1]},
-                      nullptr};
       });
   weights.owner = owner;
   return weights;

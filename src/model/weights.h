@@ -2,6 +2,7 @@
 // checkpoint, the flat master parameters of training, packed copies for decoding). One struct serves all, so
 // one block implementation does.
 #pragma once
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "io/model_directory.h"
 #include "kernels/matmul.h"
+#include "model/execution.h"
 #include "records/model_config.h"
 #include "tensor/buffer.h"
 
@@ -57,12 +59,19 @@ struct LayerWeights {
 // Constant after construction; may be read by several threads. Copies share what the views point to.
 struct Weights {
   ModelConfig config;
+  Execution execution;
   Linear embedding;  // [V, D]; never packed
   Linear head;       // [V, D]; the embedding when tied
   std::span<const float> final_norm;
   std::vector<LayerWeights> layers;
   std::shared_ptr<const void> owner;  // keeps the memory behind the views alive
 };
+
+// The weights of an architecture from its tensors by their Hugging Face names: the one place that knows which
+// tensor of a checkpoint is which part of the decoder. The caller sets `owner`.
+Weights assemble_weights(const ModelConfig& config,
+                         const std::function<std::span<const float>(const std::string& name)>& vector,
+                         const std::function<Linear(const std::string& name)>& matrix);
 
 // Where each tensor of a model lies in flat storage, by its Hugging Face name, in the order of the
 // checkpoint's layers.
@@ -75,10 +84,6 @@ struct ParameterSlot {
 
 std::vector<ParameterSlot> parameter_layout(const ModelConfig& config);
 int64_t parameter_count(const ModelConfig& config);
-
-// Whether a model is so small that its weights stay in the cache: threads then do better on sequences of
-// their own than side by side on one product.
-bool stays_in_cache(const ModelConfig& config);
 
 // Flat f32 master parameters for training. The views of weights() follow later changes of values().
 class Parameters {
@@ -102,10 +107,6 @@ class Parameters {
 // Views of a mapped checkpoint: matrices are used where they lie, in the type they are stored in; only
 // vectors are converted. Refuses non-finite norm weights by name.
 Weights map_weights(std::shared_ptr<const io::ModelDirectory> directory);
-
-// Weights of one stored type in memory of their own, filled by a cheap pattern around `scale`: for measuring
-// speed, where only the shape counts.
-Weights pattern_weights(const ModelConfig& config, DType dtype, float scale);
 
 // The same weights with every matrix packed in `precision`, for its gradient too when asked; for inference
 // the originals are no longer needed except the embedding.

@@ -52,14 +52,6 @@ TEST(CheckFinite, NamesTheMatrix) {
   }
 }
 
-TEST(PatternWeights, AreFiniteAndOfTheStoredType) {
-  const Weights weights = pattern_weights(tiny_config(Architecture::qwen3_moe, false), DType::bf16, 0.1f);
-  check_finite(weights, "pattern");
-  EXPECT_EQ(weights.layers[0].experts.size(), 5u);
-  EXPECT_EQ(weights.layers[1].down.stored.dtype, DType::bf16);
-  EXPECT_EQ(weights.final_norm[0], 1.0f);
-}
-
 TEST(PackWeights, GivesTheSameProducts) {
   const auto parameters = random_parameters(tiny_config(Architecture::qwen3_moe, false), 3);
   const Weights plain = parameters.weights(), packed = pack_weights(plain, Precision::bf16);

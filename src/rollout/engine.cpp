@@ -45,15 +45,16 @@ int64_t batch_in_cache(double tokens_each, double token_bytes) {
   return std::max(kFewest, static_cast<int64_t>(batch) / kWholeTiles * kWholeTiles);
 }
 
-size_t decode_lanes(const ModelConfig& model, size_t num_sequences) {
+size_t decode_lanes(const model::Execution& execution, size_t num_sequences) {
   constexpr size_t kWorthALane = 4;  // sequences
-  return model::stays_in_cache(model) ? std::clamp<size_t>(num_sequences / kWorthALane, 1, num_lanes()) : 1;
+  return execution.sharing == model::Sharing::sequences
+             ? std::clamp<size_t>(num_sequences / kWorthALane, 1, num_lanes())
+             : 1;
 }
 
 Engine::Engine(const model::Weights& weights, model::Precision precision, EngineConfig config,
                uint64_t policy_step)
     : config_(std::move(config)),
-      is_small_(model::stays_in_cache(weights.config)),
       decoder_(model::pack_weights(weights, precision), precision),
       policy_step_(policy_step) {
   config_.sampling.validate();
@@ -62,7 +63,8 @@ Engine::Engine(const model::Weights& weights, model::Precision precision, Engine
   if (config_.page_tokens <= 0 || config_.page_tokens % 32 != 0)
     fail("page_tokens must be a multiple of 32, got ", config_.page_tokens);
   // Steps of a small model are so short that large batches pay.
-  if (config_.prefill_chunk_tokens == 0) config_.prefill_chunk_tokens = is_small_ ? 4096 : 256;
+  if (config_.prefill_chunk_tokens == 0)
+    config_.prefill_chunk_tokens = weights.execution.sharing == model::Sharing::sequences ? 4096 : 256;
 }
 
 void Engine::replace_weights(const model::Weights& weights, uint64_t policy_step) {
@@ -104,7 +106,7 @@ int64_t Engine::choose_batch(const RunSummary& so_far, std::span<const Request> 
                              int64_t lanes) const {
   constexpr int64_t kLarge = 96;  // enough to share the weights of a large model
   if (config_.max_batch > 0) return config_.max_batch;
-  if (!is_small_) return kLarge;
+  if (decoder_.weights().execution.sharing == model::Sharing::products) return kLarge;
   const int64_t prompt = static_cast<int64_t>(requests.front().prompt->size()),
                 longest = longest_cached(prompt, scheduler_config());
   const double response =
@@ -154,7 +156,7 @@ RunSummary Engine::run(std::span<const Request> requests, const RunHooks& hooks)
   model::KvCache cache(model_config(), precision(), num_pages, config_.page_tokens);
   Scheduler scheduler(cache, requests, scheduler_config());
   const size_t most_in_flight = config_.max_batch > 0 ? static_cast<size_t>(config_.max_batch) : SIZE_MAX;
-  const size_t lanes = decode_lanes(model_config(), std::min(requests.size(), most_in_flight));
+  const size_t lanes = decode_lanes(decoder_.weights().execution, std::min(requests.size(), most_in_flight));
   while (lanes_.size() < lanes) lanes_.push_back(std::make_unique<Lane>());
   Run run{.requests = requests,
           .hooks = hooks,

@@ -66,7 +66,7 @@ int64_t batch_in_cache(double tokens_each, double token_bytes);
 
 // How many threads share so many sequences out and decode, each its own, so that none waits for another at
 // the end of a step. 1 for a large model or few sequences: all threads share the products of one step.
-size_t decode_lanes(const ModelConfig& model, size_t num_sequences);
+size_t decode_lanes(const model::Execution& execution, size_t num_sequences);
 
 // Keeps a packed copy of the weights; the embedding and the norms stay views into the caller's. Not
 // thread-safe; run() uses the threads of OpenMP.
@@ -88,7 +88,6 @@ class Engine {
 
  private:
   EngineConfig config_;
-  const bool is_small_;  // the model stays in the cache
   model::Decoder decoder_;
   uint64_t policy_step_;
   SchedulerConfig scheduler_config() const;

@@ -1,9 +1,8 @@
 #include "rollout/local_generator.h"
 
-#include <malloc.h>
-
 #include <cassert>
 
+#include "base/memory_info.h"
 #include "rollout/fingerprint.h"
 
 namespace ropd::rollout {
@@ -51,7 +50,7 @@ void LocalGenerator::release() {
   if (on_release_) on_release_();
   if (keeps_memory_ || !engine_) return;
   engine_.reset();
-  malloc_trim(0);
+  return_freed_memory();
 }
 
 }  // namespace ropd::rollout

@@ -43,7 +43,7 @@ std::string shared_settings(TrainConfig config) {
 
 void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
   if (std::filesystem::exists(Path(config.output) / "config.yaml")) return;
-  const TrainConfig parent = load_train_config(from / "config.yaml");
+  const TrainConfig parent = load_run_config(from / "config.yaml");
   if (shared_settings(parent) != shared_settings(config))
     fail(from.string(), ": cannot branch, the runs differ in more than their curriculum");
   const Path checkpoint = find_checkpoint(from / "checkpoints", step);

@@ -1,12 +1,11 @@
 #include "train/full_learner.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cmath>
 
 #include "base/error.h"
+#include "base/memory_info.h"
 #include "train/state_tensors.h"
 
 namespace ropd::train {
@@ -33,6 +32,7 @@ FullLearner::FullLearner(model::Parameters parameters, FullLearnerConfig config)
       first_moment_(parameters_.values().size()),
       second_moment_(parameters_.values().size()),
       optimizer_(config_.adamw, first_moment_.values(), second_moment_.values()) {
+  weights_.execution.keeps_memory = config_.keeps_memory;
   if (!config_.has_statistics) return;
   const auto vector = [&] {
     const size_t size = parameters_.values().size();
@@ -43,20 +43,13 @@ FullLearner::FullLearner(model::Parameters parameters, FullLearnerConfig config)
   statistics_.emplace(running_mean_.values(), previous_mean_.values());
 }
 
-// Adds the microbatches' gradients, which add(i) gives with their sums, from zero on.
-template <class AddMicrobatch>
-MinibatchGradient FullLearner::sum_gradient(size_t microbatches, const AddMicrobatch& add) {
-  if (gradient_)
-    gradient_->clear();
-  else
-    gradient_.emplace(parameters_);
-  MinibatchGradient result;
-  for (size_t i = 0; i < microbatches; ++i) {
-    if (!pass_) pass_.emplace(weights_, config_.precision, config_.activation_bytes);
-    result.sums += add(i);
-    ++result.microbatches;
-    give_back_activations();  // also between microbatches: a trace keeps the size of the largest it has seen
-  }
+model::Gradients& FullLearner::provide_gradient() {
+  if (!gradient_) gradient_.emplace(parameters_.config());
+  return *gradient_;
+}
+
+// The norm, and whether the gradient may be used.
+MinibatchGradient FullLearner::judge(MinibatchGradient result) {
   result.norm = optim::global_norm(gradient_->values());
   if (!std::isfinite(result.norm) || !std::isfinite(result.sums.weighted_loss)) {
     const auto found = optim::find_non_finite(gradient_->values(), tensors_);
@@ -67,27 +60,32 @@ MinibatchGradient FullLearner::sum_gradient(size_t microbatches, const AddMicrob
   return result;
 }
 
-MinibatchGradient FullLearner::gradient(std::span<const Microbatch> minibatch,
+MinibatchGradient FullLearner::gradient(std::span<const distill::Shard> minibatch,
                                         const distill::GradientConfig& config, distill::Scorer& scorer) {
-  return sum_gradient(minibatch.size(), [&](size_t i) {
-    const std::span<const distill::TrainingItem> items = minibatch[i].items;
-    return distill::accumulate_gradient(
-        *gradient_, *pass_, weights_, items, config, config_.precision,
-        config.objective.needs_full_teacher() ? scorer.teacher_rows(items) : distill::TeacherRows{});
-  });
+  distill::GradientConfig own = config;
+  own.precision = config_.precision;
+  own.trace_budget_bytes = config_.activation_bytes;
+  MinibatchGradient result;
+  for (const distill::Shard& shard : minibatch) result.microbatches += static_cast<uint32_t>(shard.size());
+  result.sums = distill::minibatch_gradient(
+      provide_gradient(), memory_, weights_, minibatch, own,
+      [&](std::span<const distill::TrainingItem> items) { return scorer.teacher_rows(items); });
+  return judge(result);
 }
 
+// One chain from zero over all microbatches.
 MinibatchGradient FullLearner::gradient(std::span<const distill::SupervisedMicrobatch> minibatch) {
-  return sum_gradient(minibatch.size(), [&](size_t i) {
-    return distill::MicrobatchResult{.weighted_loss = distill::accumulate_supervised(
-                                         *gradient_, *pass_, weights_, minibatch[i], config_.precision)};
-  });
-}
-
-void FullLearner::give_back_activations() {
-  if (config_.keeps_memory) return;
-  pass_.reset();
-  malloc_trim(0);
+  provide_gradient().clear();
+  MinibatchGradient result{.microbatches = static_cast<uint32_t>(minibatch.size())};
+  for (const distill::SupervisedMicrobatch& microbatch : minibatch) {
+    if (!pass_) pass_.emplace(config_.precision, config_.activation_bytes);
+    result.sums.weighted_loss +=
+        distill::accumulate_supervised(*gradient_, *pass_, weights_, microbatch, config_.precision);
+    if (config_.keeps_memory) continue;
+    pass_.reset();  // a trace keeps the size of the largest it has seen
+    return_freed_memory();
+  }
+  return judge(result);
 }
 
 void FullLearner::observe(double scale) {

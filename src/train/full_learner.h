@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "io/save_model.h"
-#include "model/forward.h"
+#include "model/training_pass.h"
 #include "optim/adamw.h"
 #include "optim/clip.h"
 #include "tensor/float_storage.h"
@@ -17,11 +17,11 @@ namespace ropd::train {
 struct FullLearnerConfig {
   optim::AdamWSettings adamw;
   kernels::Precision precision = kernels::Precision::f32;
-  size_t activation_bytes = size_t{2} << 30;   // kept between forward and backward
-  bool has_statistics = false;                 // of the gradients
-  std::optional<Path> statistics_folder = {};  // their vectors in scratch files there; else in memory
-  bool keeps_memory = true;                    // gradient and activations stay between steps
-  io::SaveModelOptions model_files = {};       // of save(); the description is set there
+  size_t activation_bytes = model::kTraceBudgetBytes;  // kept between forward and backward
+  bool has_statistics = false;                         // of the gradients
+  std::optional<Path> statistics_folder = {};          // their vectors in scratch files there; else in memory
+  bool keeps_memory = true;                            // gradient and activations stay between steps
+  io::SaveModelOptions model_files = {};               // of save(); the description is set there
 };
 
 class FullLearner final : public Learner {
@@ -30,7 +30,7 @@ class FullLearner final : public Learner {
   FullLearner(const FullLearner&) = delete;  // the pass refers to weights_
   FullLearner& operator=(const FullLearner&) = delete;
 
-  MinibatchGradient gradient(std::span<const Microbatch> minibatch, const distill::GradientConfig& config,
+  MinibatchGradient gradient(std::span<const distill::Shard> minibatch, const distill::GradientConfig& config,
                              distill::Scorer& scorer) override;
   MinibatchGradient gradient(std::span<const distill::SupervisedMicrobatch> minibatch) override;
   void observe(double scale) override;
@@ -52,18 +52,18 @@ class FullLearner final : public Learner {
   std::vector<optim::TensorRange> tensors_;
   // what training changes
   model::Parameters parameters_;
-  const model::Weights weights_;  // views of parameters_
+  model::Weights weights_;  // views of parameters_
   FloatStorage first_moment_, second_moment_;
   optim::AdamW optimizer_;
   FloatStorage running_mean_, previous_mean_;  // empty without statistics
   std::optional<curriculum::GradientStatistics> statistics_;
   // memory of a step
   std::optional<model::Gradients> gradient_;
-  std::optional<model::TrainingPass> pass_;
+  distill::GradientMemory memory_;
+  std::optional<model::TrainingPass> pass_;  // of supervised fine-tuning
 
-  template <class AddMicrobatch>
-  MinibatchGradient sum_gradient(size_t microbatches, const AddMicrobatch& add);
-  void give_back_activations();
+  model::Gradients& provide_gradient();
+  MinibatchGradient judge(MinibatchGradient result);
 };
 
 }  // namespace ropd::train

@@ -34,10 +34,10 @@ class FullLearnerTest : public testing::Test {
                             .base_model = "tiny",
                             .description = ""}};
   }
-  // What the tests of a learner need of a scored minibatch: two microbatches of three responses.
+  // What the tests of a learner need of a scored minibatch: two shards of a microbatch of three responses.
   struct Minibatch {
     std::vector<distill::Supervision> supervision;
-    std::vector<Microbatch> microbatches;
+    std::vector<distill::Shard> shards;
   };
   Minibatch minibatch(FullLearner& learner, const distill::ObjectiveConfig& objective) const {
     distill::LocalScorer scorer = scorer_of(learner);
@@ -46,9 +46,9 @@ class FullLearnerTest : public testing::Test {
     for (size_t i = 0; i < rollouts_.size(); ++i)
       result.supervision.push_back(distill::supervise(scoring.scores[i], rollouts_[i], objective));
     for (size_t m = 0; m < 2; ++m) {
-      result.microbatches.emplace_back();
+      result.shards.push_back({{}});
       for (size_t i = 3 * m; i < 3 * m + 3; ++i)
-        result.microbatches.back().items.push_back({&rollouts_[i], &result.supervision[i], 0.01f});
+        result.shards.back().front().push_back({&rollouts_[i], &result.supervision[i], 0.01f});
     }
     return result;
   }
@@ -57,14 +57,14 @@ class FullLearnerTest : public testing::Test {
   }
   MinibatchGradient gradient(FullLearner& learner, const distill::ObjectiveConfig& objective = {}) const {
     auto scorer = scorer_of(learner);
-    return learner.gradient(minibatch(learner, objective).microbatches, {.objective = objective}, scorer);
+    return learner.gradient(minibatch(learner, objective).shards, {.objective = objective}, scorer);
   }
   static std::vector<float> values(FullLearner& learner) {
     return {learner.parameters().values().begin(), learner.parameters().values().end()};
   }
 };
 
-TEST_F(FullLearnerTest, AStepIsTheGradientOfAllMicrobatchesThroughAdamW) {
+TEST_F(FullLearnerTest, AStepIsTheGradientOfAllShardsThroughAdamW) {
   FullLearner learner(start(), config());
   const MinibatchGradient result = gradient(learner);
   EXPECT_TRUE(result.is_finite());
@@ -74,13 +74,10 @@ TEST_F(FullLearnerTest, AStepIsTheGradientOfAllMicrobatchesThroughAdamW) {
   const auto parameters = start();
   auto expected = std::vector<float>(parameters.values().begin(), parameters.values().end());
   const auto weights = parameters.weights();
-  model::Gradients sum(parameters);
-  model::TrainingPass pass(weights, kernels::Precision::f32, size_t{1} << 30);
+  model::Gradients sum(parameters.config());
+  distill::GradientMemory memory;
   const Minibatch batch = minibatch(learner, {});
-  double loss = 0;
-  for (const Microbatch& microbatch : batch.microbatches)
-    loss += distill::accumulate_gradient(sum, pass, weights, microbatch.items, {}, kernels::Precision::f32)
-                .weighted_loss;
+  const double loss = distill::minibatch_gradient(sum, memory, weights, batch.shards, {}).weighted_loss;
   EXPECT_EQ(result.sums.weighted_loss, loss);
   EXPECT_EQ(result.norm, optim::global_norm(sum.values()));
   std::vector<float> m(expected.size()), v(expected.size());

@@ -17,7 +17,7 @@ namespace ropd::train {
 
 // What a minibatch's gradient says of itself.
 struct MinibatchGradient {
-  distill::MicrobatchResult sums;
+  distill::GradientSums sums;
   uint32_t microbatches = 0;
   double norm = 0;         // global, before clipping
   std::string not_finite;  // why it must not be used: the first tensor that is not finite; empty: it is
@@ -39,7 +39,7 @@ class Learner {
 
   // The gradient of a minibatch at the parameters as they are; kept until the next one. `scorer` is asked for
   // the teacher's rows where the objective needs them.
-  [[nodiscard]] virtual MinibatchGradient gradient(std::span<const Microbatch> minibatch,
+  [[nodiscard]] virtual MinibatchGradient gradient(std::span<const distill::Shard> minibatch,
                                                    const distill::GradientConfig& config,
                                                    distill::Scorer& scorer) = 0;
   [[nodiscard]] virtual MinibatchGradient gradient(

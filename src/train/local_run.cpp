@@ -1,25 +1,24 @@
 #include "train/local_run.h"
 
 #include "base/error.h"
+#include "base/memory_info.h"
 #include "io/checkpoint.h"
 #include "rollout/fingerprint.h"
 
 namespace ropd::train {
 namespace {
 
-// From this size of both models on, a phase gives its memory back when it ends (plan.h): other phases may
-// need it, and fresh pages cost nothing beside the work on them. With small models they would cost a tenth of
-// an iteration.
-constexpr uint64_t kLargeModelBytes = uint64_t{512} << 20;
-
+// Whether phases keep their memory when they end (plan.h): not where either model is large.
 bool keeps_memory(const ModelPair& models) {
-  return models.student->num_bytes() + models.teacher->num_bytes() < kLargeModelBytes;
+  return models.teacher_weights.execution.keeps_memory &&
+         model::choose_execution(models.student->config(), read_memory_info().total_bytes).keeps_memory;
 }
 
 FullLearnerConfig learner_config(const TrainConfig& config, const io::RunDirectory& directory,
                                  const ModelPair& models) {
   FullLearnerConfig result{.adamw = adamw_settings(config),
                            .precision = config.train.precision,
+                           .activation_bytes = activation_budget(config),
                            .has_statistics = make_curriculum(config).can_watch(),
                            .keeps_memory = keeps_memory(models),
                            .model_files = {.source_directory = config.student,
@@ -27,8 +26,6 @@ FullLearnerConfig learner_config(const TrainConfig& config, const io::RunDirecto
                                            .generation_config_json = models.student->generation_config_json(),
                                            .base_model = config.student,
                                            .description = ""}};
-  if (const auto& gigabytes = config.train.activation_memory_gb.value)
-    result.activation_bytes = static_cast<size_t>(*gigabytes * 1e9);
   if (config.trigger.storage == Storage::file) result.statistics_folder = directory.path();
   return result;
 }

@@ -80,7 +80,7 @@ void add_share(DistillationMeans& whole, const DistillationMeans& part, double s
 }
 
 void measure_gradient(StepRecord& record, const MinibatchGradient& gradient) {
-  const distill::MicrobatchResult& sums = gradient.sums;
+  const distill::GradientSums& sums = gradient.sums;
   record.microbatches = gradient.microbatches;
   record.tokens = sums.tokens;
   record.loss = sums.weighted_loss;

@@ -4,8 +4,6 @@
 #include <map>
 #include <numeric>
 
-#include "distill/scoring.h"
-
 namespace ropd::train {
 namespace {
 
@@ -47,36 +45,58 @@ std::vector<size_t> batch_order(std::span<const Rollout> rollouts, const TrainCo
   return order;
 }
 
-std::vector<Microbatch> pack_minibatch(std::span<const ScoredRollout> minibatch, const TrainConfig& config) {
-  const double nominal = static_cast<double>(config.train.minibatch);
-  const auto ranges =
-      distill::pack_in_order(minibatch.size(), static_cast<int64_t>(config.train.microbatch_tokens),
-                             [&](size_t i) { return length_of(*minibatch[i].rollout); });
-  std::map<uint32_t, uint64_t> tokens_of_source;  // one entry in all unless sources are balanced
-  const bool by_source = config.train.reduction == Reduction::source_balanced;
-  for (const ScoredRollout& item : minibatch)
-    tokens_of_source[by_source ? item.source : 0] += item.supervision->num_valid();
+std::vector<uint64_t> minibatch_sizes(uint64_t responses, uint64_t minibatch) {
+  std::vector<uint64_t> sizes;
+  for (uint64_t done = 0; done < responses; done += sizes.back())
+    sizes.push_back(std::min(minibatch, responses - done));
+  return sizes;
+}
 
-  std::vector<Microbatch> microbatches;
-  for (const auto& [begin, end] : ranges) {
-    uint64_t tokens_here = 0;
-    for (size_t i = begin; i < end; ++i) tokens_here += minibatch[i].supervision->num_valid();
-    Microbatch microbatch;
-    for (size_t i = begin; i < end; ++i) {
-      const ScoredRollout& item = minibatch[i];
-      double weight;
-      if (config.train.reduction == Reduction::dynamic_microbatch)
-        weight = static_cast<double>(end - begin) / nominal /
-                 static_cast<double>(std::max<uint64_t>(tokens_here, 1));
-      else
-        weight = static_cast<double>(minibatch.size()) / nominal /
-                 static_cast<double>(std::max<uint64_t>(tokens_of_source[by_source ? item.source : 0], 1)) /
-                 static_cast<double>(tokens_of_source.size());
-      microbatch.items.push_back({item.rollout, item.supervision, static_cast<float>(weight)});
-    }
-    microbatches.push_back(std::move(microbatch));
+std::vector<std::pair<size_t, size_t>> shard_ranges(size_t sequences, size_t shards) {
+  std::vector<std::pair<size_t, size_t>> ranges;
+  for (size_t s = 0; s < shards; ++s) {
+    const size_t begin = s * sequences / shards, end = (s + 1) * sequences / shards;
+    if (begin < end) ranges.emplace_back(begin, end);
   }
-  return microbatches;
+  return ranges;
+}
+
+std::vector<distill::Shard> pack_shards(std::span<const ScoredRollout> minibatch, const TrainConfig& config) {
+  const Reduction reduction = config.train.reduction;
+  const auto source_of = [&](const ScoredRollout& item) {
+    return reduction == Reduction::source_balanced ? item.source : 0;
+  };
+  std::map<uint32_t, uint64_t> tokens_of_source;  // one entry in all unless sources are balanced
+  for (const ScoredRollout& item : minibatch)
+    tokens_of_source[source_of(item)] += item.supervision->num_valid();
+  const auto token_weight = [&](std::span<const ScoredRollout> microbatch, const ScoredRollout& item) {
+    double sequences = static_cast<double>(minibatch.size()), sources = 1;
+    uint64_t tokens = 0;
+    if (reduction == Reduction::dynamic_microbatch) {
+      sequences = static_cast<double>(microbatch.size());
+      for (const ScoredRollout& other : microbatch) tokens += other.supervision->num_valid();
+    } else {
+      tokens = tokens_of_source[source_of(item)];
+      sources = static_cast<double>(tokens_of_source.size());
+    }
+    return static_cast<float>(sequences / static_cast<double>(config.train.minibatch) /
+                              static_cast<double>(std::max<uint64_t>(tokens, 1)) / sources);
+  };
+
+  std::vector<distill::Shard> shards;
+  for (const auto& [first, last] : shard_ranges(minibatch.size(), config.train.shards)) {
+    const auto sequences = minibatch.subspan(first, last - first);
+    distill::Shard& shard = shards.emplace_back();
+    for (const auto& [begin, end] :
+         model::pack_in_order(sequences.size(), static_cast<int64_t>(config.train.microbatch_tokens),
+                              [&](size_t i) { return length_of(*sequences[i].rollout); })) {
+      const auto microbatch = sequences.subspan(begin, end - begin);
+      distill::Microbatch& packed = shard.emplace_back();
+      for (const ScoredRollout& item : microbatch)
+        packed.push_back({item.rollout, item.supervision, token_weight(microbatch, item)});
+    }
+  }
+  return shards;
 }
 
 }  // namespace ropd::train

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/memory_info.h"
 #include "base/progress.h"
+#include "distill/gradient.h"
 #include "distill/scoring.h"
 #include "io/hf_config.h"
 #include "io/model_directory.h"
@@ -18,11 +19,10 @@
 #include "model/block.h"
 #include "model/kv_cache.h"
 #include "model/weights.h"
+#include "train/minibatch.h"
 
 namespace ropd::train {
 namespace {
-
-constexpr uint64_t kAutoActivationBytes = uint64_t{2} << 30;
 
 ModelConfig shape_of(const std::string& directory) {
   const Path path = Path(directory) / "config.json";
@@ -61,13 +61,11 @@ uint64_t scoring_bytes(const ModelConfig& c, uint64_t tokens) {
                    3 * elements(c.hidden_size) * sizeof(float));
 }
 
-// model::TrainingPass and distill::accumulate_gradient over one microbatch.
+// model::TrainingPass and distill::minibatch_gradient over one microbatch.
 uint64_t activation_bytes(const TrainConfig& config, const ModelConfig& c, uint64_t tokens) {
   const uint64_t trace = model::trace_bytes_per_token(c) * tokens, layers = elements(c.num_layers),
                  width = elements(c.hidden_size) * sizeof(float) * tokens;
-  const auto& gigabytes = config.train.activation_memory_gb.value;
-  const uint64_t budget = gigabytes ? static_cast<uint64_t>(*gigabytes * 1e9) : kAutoActivationBytes;
-  const uint64_t kept = std::min(layers, budget / std::max<uint64_t>(trace, 1));
+  const uint64_t kept = std::min(layers, activation_budget(config) / std::max<uint64_t>(trace, 1));
   constexpr uint64_t kWideBuffers = 6;  // x, last output, states, their responses; gradients at two of them
   return kept * trace + (layers - kept) * width + (kept < layers ? trace : 0) +
          model::scratch_bytes_per_token(c, true) * tokens + kWideBuffers * width;
@@ -92,12 +90,13 @@ std::vector<MemoryPart> memory_parts(const TrainConfig& config, const ModelConfi
                                      const ModelConfig& teacher) {
   const uint64_t parameters = elements(model::parameter_count(student)),
                  longest = longest_sequence(config, student);
+  const uint64_t minibatch = std::min(config.train.minibatch, config.train.responses_per_iteration);
   const auto at_most = [&](uint64_t responses, uint64_t tokens) {
     return std::min(responses * longest, std::max(tokens, longest));
   };
   const uint64_t scored = at_most(config.train.responses_per_iteration,
                                   elements(distill::ScoringConfig{}.batch_tokens)),
-                 trained = at_most(std::min(config.train.minibatch, config.train.responses_per_iteration),
+                 trained = at_most((minibatch + config.train.shards - 1) / config.train.shards,
                                    config.train.microbatch_tokens);
   std::vector<MemoryPart> parts = {{"student weights (f32 master)", 4 * parameters, ""},
                                    {"AdamW state", 8 * parameters, ""}};
@@ -113,6 +112,12 @@ std::vector<MemoryPart> memory_parts(const TrainConfig& config, const ModelConfi
   };
   add_teacher(scored, Phase::teacher_scoring);
   parts.push_back({"gradient", 4 * parameters, "", Phase::updates});
+  parts.push_back(
+      {"gradients of shards",
+       4 * parameters *
+           distill::num_shard_gradients(model::choose_execution(student, read_memory_info().total_bytes),
+                                        std::min(config.train.shards, minibatch)),
+       "train.shards=1", Phase::updates});
   parts.push_back({"activations", activation_bytes(config, student, trained),
                    "train.microbatch_tokens, train.activation_memory_gb or rollout.max_response_tokens",
                    Phase::updates});
@@ -120,7 +125,11 @@ std::vector<MemoryPart> memory_parts(const TrainConfig& config, const ModelConfi
                    std::min<uint64_t>(kernels::kVocabScratchBytes,
                                       trained * elements(student.vocab_size) * sizeof(float)),
                    "", Phase::updates});
-  if (objective_config(config, {}).needs_full_teacher()) add_teacher(trained, Phase::updates);
+  if (objective_config(config, {}).needs_full_teacher()) {
+    add_teacher(trained, Phase::updates);
+    parts.push_back({"teacher states", trained * elements(teacher.hidden_size) * sizeof(float),
+                     "train.microbatch_tokens", Phase::updates});
+  }
   return parts;
 }
 

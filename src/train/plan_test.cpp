@@ -41,6 +41,8 @@ TEST(Plan, MemoryPartsAddUpAndFollowTheParameters) {
   EXPECT_EQ(plan.student_parameters, parameters);
   EXPECT_EQ(bytes_of(plan, "student weights"), 4 * parameters);
   EXPECT_EQ(bytes_of(plan, "gradient"), 4 * parameters);
+  EXPECT_EQ(bytes_of(plan, "gradients of shards"), 3 * 4 * parameters);  // a minibatch of four, a small model
+  EXPECT_EQ(bytes_of(make_plan(world.config("run", {"train.shards=1"}), 1e9), "gradients of shards"), 0u);
   EXPECT_EQ(bytes_of(plan, "AdamW"), 8 * parameters);
   EXPECT_EQ(bytes_of(plan, "trigger"), 8 * parameters);
   EXPECT_EQ(bytes_of(plan, "teacher weights"), 4 * parameters);
@@ -74,7 +76,7 @@ TEST(Plan, ThePeakIsTheLargestPhaseAndIsNamed) {
   EXPECT_EQ(plain.peak, Phase::teacher_scoring);
   for (const Phase phase : {Phase::sampling, Phase::student_scoring, Phase::teacher_scoring, Phase::updates})
     EXPECT_LE(plain.phase_bytes(phase), plain.memory_bytes);
-  // Objectives over whole distributions run the teacher inside the update.
+  // Objectives over whole distributions need the teacher's states and its head in the update.
   const Plan full = make_plan(world.config("run", {"objective.kind=jsd"}), 1e9);
   EXPECT_GT(full.phase_bytes(Phase::updates), plain.phase_bytes(Phase::updates));
 }

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "io/dataset.h"
-#include "io/query_set.h"
+#include "train/query_operations.h"
 
 namespace ropd::train {
 
@@ -28,8 +28,8 @@ QuerySet load_queries(const TrainConfig& config, const text::PromptRenderer& ren
     log_info(config.data.queries, ": ", set.num_too_long, " of ", all.size(),
              " queries dropped, their prompts exceed ", config.data.max_prompt_tokens, " tokens");
   const auto selection = query_selection(config);
-  auto chosen = selection ? io::select_queries(short_enough, *selection) : short_enough;
-  chosen = io::order_queries(std::move(chosen), config.data.order_seed);
+  auto chosen = selection ? select_queries(short_enough, *selection) : short_enough;
+  chosen = order_queries(std::move(chosen), config.data.order_seed);
   if (chosen.empty())
     fail(config.data.queries, ": no query is left of ", all.size(), " (data.max_prompt_tokens, data.select)");
   std::string identity;

@@ -220,7 +220,7 @@ RunOutcome start_run(const TrainConfig& config, const std::string& command_line,
 
 RunOutcome resume_run(const Path& run_directory, const std::string& command_line, const SessionHooks& hooks) {
   auto directory = io::RunDirectory::open(run_directory);
-  TrainConfig config = load_train_config(directory.config());
+  TrainConfig config = load_run_config(directory.config());
   config.output = run_directory.string();
   return Session(config, std::move(directory), hooks).run(command_line);
 }

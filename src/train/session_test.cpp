@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <omp.h>
 #include <ropd_source_directory.h>
 
 #include <cstdlib>
 #include <fstream>
+#include <set>
+#include <sstream>
 
 #include "base/json.h"
 #include "base/stop.h"
@@ -383,12 +386,44 @@ TEST_F(Session, RefusesToResumeWhatIsNoRun) {
   EXPECT_THAT(error_of([&] { resume_run(world.path("student"), "test"); }), HasSubstr("student"));
 }
 
-TEST_F(Session, TwoThreadsTrainTheSameWeightsAsOne) {
-  const std::string one = uninterrupted(world.config("one", {"train.iterations=3"}));
-  set_num_threads(2);
-  const std::string two = uninterrupted(world.config("two", {"train.iterations=3"}));
-  set_num_threads(1);
-  EXPECT_EQ(two, one);
+TEST_F(Session, BitsDependOnShardsButNeverOnThreads) {
+  std::set<std::string> of_shards;
+  for (const char* shards : {"1", "2", "8"}) {
+    const auto trained = [&](int threads) {
+      omp_set_num_threads(threads);
+      const std::string name = std::string(shards) + "-" + std::to_string(threads);
+      const std::string weights =
+          uninterrupted(world.config(name, {"train.iterations=2", std::string("train.shards=") + shards}));
+      omp_set_num_threads(1);
+      return weights;
+    };
+    const std::string one = trained(1);
+    for (const int threads : {2, 3, 7}) EXPECT_EQ(trained(threads), one) << threads << ", shards " << shards;
+    of_shards.insert(one);
+  }
+  EXPECT_EQ(of_shards.size(), 3u);
+}
+
+TEST_F(Session, ARunOfAnEarlierVersionGoesOnWithOneShard) {
+  const auto settings = [&](const char* output) {
+    return world.config(output, {"train.iterations=3", "train.shards=1"});
+  };
+  const std::string expected = uninterrupted(settings("whole"));
+  const TrainConfig config = settings("older");
+  start_run(config, "test", {.on_step = [](const StepRecord& step) {
+              if (step.step == 4) request_stop();
+            }});
+  clear_stop_request();
+  const Path file = Path(config.output) / "config.yaml";
+  std::istringstream lines(read_file(file));
+  std::string without;
+  for (std::string line; std::getline(lines, line);)
+    if (line.find("shards:") == std::string::npos) without += line + "\n";
+  ASSERT_NE(without, read_file(file));
+  write_file_atomically(file, without);
+  EXPECT_EQ(load_run_config(file).train.shards, 1u);
+  ASSERT_EQ(resume_run(config.output, "test"), RunOutcome::done);
+  EXPECT_EQ(final_weights(config), expected);
 }
 
 // --- golden run ---

@@ -62,7 +62,7 @@ SftProgress SftTrainer::step(const ExampleStream& stream) {
   }
   std::vector<distill::SupervisedMicrobatch> microbatches;
   if (total_weight > 0)
-    for (const auto& [begin, end] : distill::pack_in_order(
+    for (const auto& [begin, end] : model::pack_in_order(
              examples.size(), static_cast<int64_t>(config_.microbatch_tokens), [&](size_t i) {
                return static_cast<int64_t>(examples[i].prompt_ids.size() + examples[i].response_ids.size());
              }))

@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/yaml.h"
 #include "curriculum/noise_trigger.h"
+#include "model/training_pass.h"
+#include "train/minibatch.h"
 
 namespace ropd::train {
 namespace {
@@ -152,11 +155,17 @@ TrainConfig load_train_config(const Path& path, std::span<const std::string> ove
   return parse_train_config(read_file(path, 1 << 20), path.string(), overrides);
 }
 
-std::vector<uint64_t> minibatch_sizes(uint64_t responses, uint64_t minibatch) {
-  std::vector<uint64_t> sizes;
-  for (uint64_t done = 0; done < responses; done += sizes.back())
-    sizes.push_back(std::min(minibatch, responses - done));
-  return sizes;
+TrainConfig load_run_config(const Path& path) {
+  const std::string yaml = read_file(path, 1 << 20);
+  const ConfigNode written = parse_yaml_document(yaml, path.string());
+  const auto item = [](const ConfigNode& map, std::string_view name) {
+    return std::find_if(map.items.begin(), map.items.end(),
+                        [&](const ConfigNode& node) { return node.name == name; });
+  };
+  const auto train = item(written, "train");
+  const bool has_shards = train != written.items.end() && item(*train, "shards") != train->items.end();
+  const std::vector<std::string> added = {"train.shards=1"};
+  return parse_train_config(yaml, path.string(), has_shards ? std::span<const std::string>() : added);
 }
 
 uint64_t steps_per_iteration(const TrainConfig& config) {
@@ -176,6 +185,11 @@ curriculum::Curriculum make_curriculum(const TrainConfig& config, uint64_t first
 
 std::unique_ptr<curriculum::Trigger> make_trigger(const TriggerConfig& config) {
   return std::make_unique<curriculum::NoiseTrigger>(config.persistence);
+}
+
+size_t activation_budget(const TrainConfig& config) {
+  const auto& gigabytes = config.train.activation_memory_gb.value;
+  return gigabytes ? static_cast<size_t>(*gigabytes * 1e9) : model::kTraceBudgetBytes;
 }
 
 optim::AdamWSettings adamw_settings(const TrainConfig& config) {
@@ -200,10 +214,10 @@ distill::ObjectiveConfig objective_config(const TrainConfig& config, std::vector
           .teacher_temperature = static_cast<float>(objective.teacher_temperature)};
 }
 
-std::optional<io::Selection> query_selection(const TrainConfig& config) {
+std::optional<Selection> query_selection(const TrainConfig& config) {
   const SelectConfig& select = config.data.select;
   if (select.all) return std::nullopt;
-  return io::Selection{.count = select.count, .seed = select.seed, .first = select.first, .ids = select.ids};
+  return Selection{.count = select.count, .seed = select.seed, .first = select.first, .ids = select.ids};
 }
 
 bool needs_sampling(const TrainConfig& config) {
@@ -216,6 +230,12 @@ std::vector<std::string> config_warnings(const TrainConfig& config) {
   if (has_trigger(config) && steps_per_iteration(config) < 2)
     warnings.push_back(
         "one minibatch an iteration: the trigger needs two to compare gradients and will never be set");
+  const uint64_t smallest =
+      minibatch_sizes(config.train.responses_per_iteration, config.train.minibatch).back();
+  if (config.train.shards > 1 && smallest < 2 * config.train.shards)
+    warnings.push_back("train.shards is " + std::to_string(config.train.shards) + ", but a minibatch has " +
+                       std::to_string(smallest) +
+                       " responses: with fewer than two a shard each response is a token mean of its own");
   if (config.rollout.top_p < 1 && has_source(config, SourceKind::current))
     warnings.push_back("rollout.top_p below 1: responses are not drawn from the policy that is trained");
   if (config.train.weight_decay > 0 && config.train.learning_rate == 0)

@@ -13,10 +13,10 @@
 #include "base/config_fields.h"
 #include "curriculum/stages.h"
 #include "distill/supervision.h"
-#include "io/query_set.h"
 #include "kernels/matmul.h"
 #include "optim/adamw.h"
 #include "records/source.h"
+#include "train/query_operations.h"
 
 namespace ropd {
 constexpr auto enum_names(SourceKind) {
@@ -145,6 +145,7 @@ struct OptimizationConfig {
   Precision precision = Precision::f32;
   Precision teacher_precision = Precision::bf16;
   Reduction reduction = Reduction::dynamic_microbatch;
+  uint64_t shards = 8;
   uint64_t microbatch_tokens = 32768;
   Rescore rescore = Rescore::iteration;
   bool length_balanced = false;
@@ -164,7 +165,13 @@ struct OptimizationConfig {
           "of the student's matrix products in scoring and training; master weights are f32");
     field("teacher_precision", teacher_precision, "of the teacher's matrix products");
     field("reduction", reduction, "how token losses become the loss of a minibatch");
-    field("microbatch_tokens", microbatch_tokens, "packed into one forward and backward pass", at_least(1));
+    field("shards", shards,
+          "parts of a minibatch that are packed each on its own and whose gradients are added in order; 8 = "
+          "the "
+          "paper's ranks",
+          between(1, 1 << 16));
+    field("microbatch_tokens", microbatch_tokens, "of a shard, packed into one forward and backward pass",
+          at_least(1));
     field("rescore", rescore, "when candidates, coefficients and the old policy are computed");
     field("length_balanced", length_balanced, "reorder each batch by length before the split");
     field("max_skipped_steps", max_skipped_steps, "stop after so many non-finite steps in a row; 0 = never");
@@ -176,14 +183,14 @@ struct OptimizationConfig {
 
 struct ObjectiveSection {
   distill::ObjectiveKind kind = distill::ObjectiveKind::candidates;
-  uint32_t top_k = 16;
+  uint32_t top_k = distill::ObjectiveDefaults::top_k;
   distill::CandidateWeights weights = distill::CandidateWeights::student_p;
-  double clip = 0.2;
-  double dual_clip = 3.0;
-  double max_log_ratio = 20.0;
+  double clip = distill::ObjectiveDefaults::clip;
+  double dual_clip = distill::ObjectiveDefaults::dual_clip;
+  double max_log_ratio = distill::ObjectiveDefaults::max_log_ratio;
   distill::EosControl eos = distill::EosControl::all;
-  double teacher_temperature = 1.0;
-  double beta = 0.5;
+  double teacher_temperature = distill::ObjectiveDefaults::temperature;
+  double beta = distill::ObjectiveDefaults::beta;
   void fields(auto&& field) {
     field("kind", kind, "candidates is the paper's");
     field("top_k", top_k, "candidates a position; 0 = the recorded token only", between(0, 256));
@@ -324,21 +331,24 @@ struct TrainConfig {
 
 // The file with its overrides, complete: what the resolved config.yaml holds.
 TrainConfig load_train_config(const Path& path, std::span<const std::string> overrides = {});
+// The config.yaml of an existing run. The version that began it may not have known every setting of today;
+// those have the value that it worked by: train.shards is 1.
+TrainConfig load_run_config(const Path& path);
 TrainConfig parse_train_config(std::string_view yaml, std::string_view where,
                                std::span<const std::string> overrides = {});
 
 // --- what the settings mean for the parts ---
 
 uint64_t steps_per_iteration(const TrainConfig& config);
-std::vector<uint64_t> minibatch_sizes(uint64_t responses, uint64_t minibatch);  // 480, 128 -> 128 128 128 96
 std::vector<curriculum::Stage> make_stages(const TrainConfig& config);
 // first_step: optimization steps before the run, in a continuation.
 curriculum::Curriculum make_curriculum(const TrainConfig& config, uint64_t first_step = 0);
 std::unique_ptr<curriculum::Trigger> make_trigger(const TriggerConfig& config);
 optim::AdamWSettings adamw_settings(const TrainConfig& config);
 distill::ObjectiveConfig objective_config(const TrainConfig& config, std::vector<Token> eos_ids);
-std::optional<io::Selection> query_selection(const TrainConfig& config);  // nothing = all
-bool needs_sampling(const TrainConfig& config);  // and with it queries and a tokenizer
+size_t activation_budget(const TrainConfig& config);                  // bytes
+std::optional<Selection> query_selection(const TrainConfig& config);  // nothing = all
+bool needs_sampling(const TrainConfig& config);                       // and with it queries and a tokenizer
 
 // Settings that are allowed but probably not meant, each a sentence.
 std::vector<std::string> config_warnings(const TrainConfig& config);

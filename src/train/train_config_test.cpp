@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "model/training_pass.h"
 
 namespace ropd::train {
 namespace {
@@ -171,10 +172,23 @@ TEST(TrainConfig, ZeroCandidatesMeanTheSampledToken) {
   EXPECT_EQ(config.objective.kind, distill::ObjectiveKind::sampled_token);
 }
 
-TEST(TrainConfig, SplitsTheBatchAsThePaperDoes) {
-  EXPECT_THAT(minibatch_sizes(480, 128), ElementsAre(128, 128, 128, 96));
-  EXPECT_THAT(minibatch_sizes(128, 128), ElementsAre(128));
+TEST(TrainConfig, CountsTheStepsOfThePaper) {
   EXPECT_EQ(steps_per_iteration(parse_train_config(kBase, "run.yaml")), 4u);
+}
+
+TEST(TrainConfig, TracesHaveTheBudgetOfTheConfigOrTheModels) {
+  EXPECT_EQ(activation_budget(parse_train_config(kBase, "run.yaml")), model::kTraceBudgetBytes);
+  EXPECT_EQ(activation_budget(parse_train_config(kBase + "train: {activation_memory_gb: 1.5}\n", "run.yaml")),
+            1'500'000'000u);
+}
+
+TEST(TrainConfig, WarnsOfShardsWithFewerThanTwoResponses) {
+  const auto warnings = [](const std::string& settings) {
+    return config_warnings(parse_train_config(kBase + "train: {" + settings + "}\n", "run.yaml"));
+  };
+  EXPECT_THAT(warnings("shards: 48"), IsEmpty());  // the last minibatch has 96
+  EXPECT_THAT(warnings("shards: 49"), ElementsAre(HasSubstr("train.shards is 49, but a minibatch has 96")));
+  EXPECT_THAT(warnings("shards: 1, minibatch: 1"), IsEmpty());
 }
 
 TEST(TrainConfig, MakesTheCurriculaOfThePaper) {

@@ -40,7 +40,7 @@ std::optional<IterationRecord> Trainer::iterate() {
     }
     if (open_->supervision.empty())
       supervise(range);  // candidates, coefficients, old policy: fixed from here
-    const auto minibatch = pack_minibatch(open_->minibatch(range), config_);  // the reduction's token weights
+    const auto minibatch = pack_shards(open_->minibatch(range), config_);  // the reduction's token weights
     StepRecord step = begin_step(range);
     const MinibatchGradient gradient =
         timed(step.seconds_gradient, [&] { return learner_.gradient(minibatch, gradient_config_, scorer_); });

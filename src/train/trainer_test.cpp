@@ -56,25 +56,28 @@ std::string bank_stage(const Path& bank) {
   return "curriculum.stages=[{source: bank, path: " + bank.string() + "}]";
 }
 
-class AgainstTheReference : public testing::TestWithParam<Reduction> {};
+class AgainstTheReference : public testing::TestWithParam<std::pair<Reduction, uint64_t>> {};  // shards
 
 // Two iterations of three updates with a learning rate that drives ratios out of the clip range. The large
 // epsilon keeps AdamW well conditioned where a gradient is nearly zero.
 TEST_P(AgainstTheReference, LossesNormsAndWeightsAgree) {
+  const auto [reduction, shards] = GetParam();
   const test::TinyWorld world(very_small());
   const auto rollouts = test::random_rollouts(20, 11, 3, 5);
   TrainConfig config = world.config(
       "run", {bank_stage(world.write_bank("bank.jsonl", rollouts)), "train.iterations=2", "objective.top_k=4",
               "objective.dual_clip=1.3", "train.learning_rate=0.25", "train.epsilon=0.05",
               "train.weight_decay=0.1", "train.grad_clip=0.5", "train.microbatch_tokens=14"});
-  config.train.reduction = GetParam();
+  config.train.reduction = reduction;
+  config.train.shards = shards;
   TrainerWorld w(config);
   test::ReferenceTrainer reference(test::random_parameters(very_small(), 1),
                                    test::random_parameters(very_small(), 2),
                                    {.top_k = 4,
                                     .minibatch = 4,
+                                    .shards = shards,
                                     .microbatch_tokens = 14,
-                                    .is_token_mean_of_minibatch = GetParam() == Reduction::minibatch_tokens,
+                                    .is_token_mean_of_minibatch = reduction == Reduction::minibatch_tokens,
                                     .learning_rate = 0.25,
                                     .epsilon = 0.05,
                                     .weight_decay = 0.1,
@@ -108,7 +111,10 @@ TEST_P(AgainstTheReference, LossesNormsAndWeightsAgree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Reductions, AgainstTheReference,
-                         testing::Values(Reduction::dynamic_microbatch, Reduction::minibatch_tokens));
+                         testing::Values(std::pair{Reduction::dynamic_microbatch, 1},
+                                         std::pair{Reduction::dynamic_microbatch, 2},
+                                         std::pair{Reduction::dynamic_microbatch, 8},
+                                         std::pair{Reduction::minibatch_tokens, 2}));
 
 TEST(Trainer, AStudentThatEqualsItsTeacherStaysAsItIs) {
   const test::TinyWorld world(test::tiny_config(Architecture::qwen3), 5, 5);
@@ -125,10 +131,11 @@ TEST(Trainer, AStudentThatEqualsItsTeacherStaysAsItIs) {
 
 // The gradient of the first minibatch, recovered from AdamW's first moment: m = (1 - beta1) g.
 std::vector<float> first_gradient(const test::TinyWorld& world, const std::string& output, const Path& bank,
-                                  uint64_t microbatch_tokens) {
-  TrainerWorld w(world.config(output, {bank_stage(bank), "train.reduction=minibatch_tokens",
-                                       "train.minibatch=10", "train.grad_clip=0", "train.iterations=1",
-                                       "train.microbatch_tokens=" + std::to_string(microbatch_tokens)}));
+                                  uint64_t microbatch_tokens, uint64_t shards) {
+  TrainerWorld w(world.config(
+      output, {bank_stage(bank), "train.reduction=minibatch_tokens", "train.minibatch=10",
+               "train.grad_clip=0", "train.iterations=1", "train.shards=" + std::to_string(shards),
+               "train.microbatch_tokens=" + std::to_string(microbatch_tokens)}));
   const auto record = w.trainer.iterate();
   std::filesystem::create_directories(world.path(output + "-saved"));
   w.trainer.save(world.path(output + "-saved"));
@@ -142,18 +149,21 @@ std::vector<float> first_gradient(const test::TinyWorld& world, const std::strin
   return gradient;
 }
 
-TEST(Trainer, PackingDoesNotChangeTheTokenMeanOfAMinibatch) {
+TEST(Trainer, PackingAndShardsDoNotChangeTheTokenMeanOfAMinibatch) {
   const test::TinyWorld world;
   const Path bank = world.write_bank("bank.jsonl", test::random_rollouts(10, 37, 4));
-  const auto one = first_gradient(world, "a", bank, 1000);
+  const auto one = first_gradient(world, "a", bank, 1000, 1);
   EXPECT_EQ(one[0], 1);
-  for (const uint64_t tokens : {1, 16, 33}) {
-    const auto packed = first_gradient(world, "b" + std::to_string(tokens), bank, tokens);
-    EXPECT_GT(packed[0], 1);
-    double largest = 0;
-    for (size_t i = 1; i < one.size(); ++i) largest = std::max<double>(largest, std::abs(packed[i] - one[i]));
-    EXPECT_LT(largest, 1e-6) << tokens;
-  }
+  for (const uint64_t shards : {1, 2, 3, 8, 16})
+    for (const uint64_t tokens : {1, 16, 33}) {
+      const auto packed = first_gradient(world, "b" + std::to_string(shards) + "-" + std::to_string(tokens),
+                                         bank, tokens, shards);
+      EXPECT_GT(packed[0], 1);
+      double largest = 0;
+      for (size_t i = 1; i < one.size(); ++i)
+        largest = std::max<double>(largest, std::abs(packed[i] - one[i]));
+      EXPECT_LT(largest, 1e-6) << shards << " shards, " << tokens << " tokens";
+    }
 }
 
 TEST(Trainer, ScoringBeforeEveryMinibatchKeepsTheRatioAtOne) {
@@ -427,15 +437,18 @@ class ScorerDouble final : public distill::Scorer {
 class LearnerDouble final : public Learner {
  public:
   explicit LearnerDouble(Diary& diary) : diary_(diary) {}
-  MinibatchGradient gradient(std::span<const Microbatch> minibatch, const distill::GradientConfig& config,
+  MinibatchGradient gradient(std::span<const distill::Shard> minibatch, const distill::GradientConfig& config,
                              distill::Scorer&) override {
     EXPECT_EQ(config.old_is_current, old_is_current);
-    MinibatchGradient result{.microbatches = static_cast<uint32_t>(minibatch.size()), .norm = 2};
-    for (const Microbatch& microbatch : minibatch)
-      for (const auto& item : microbatch.items) {
-        EXPECT_EQ(item.supervision->coefficients, std::vector<float>{1.0f});  // 1 * (-1 - -2)
-        result.sums.weighted_loss += item.token_weight;
-        ++result.sums.tokens;
+    MinibatchGradient result{.norm = 2};
+    for (const distill::Shard& shard : minibatch)
+      for (const distill::Microbatch& microbatch : shard) {
+        ++result.microbatches;
+        for (const auto& item : microbatch) {
+          EXPECT_EQ(item.supervision->coefficients, std::vector<float>{1.0f});  // 1 * (-1 - -2)
+          result.sums.weighted_loss += item.token_weight;
+          ++result.sums.tokens;
+        }
       }
     if (++gradients_ == spoilt) result.not_finite = "spoilt";
     diary_.push_back("gradient of " + std::to_string(result.sums.tokens));

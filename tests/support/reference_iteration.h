@@ -15,6 +15,7 @@ namespace ropd::test {
 struct ReferenceSettings {
   size_t top_k = 16;
   size_t minibatch = 128;
+  size_t shards = 8;
   size_t microbatch_tokens = 32768;
   bool is_token_mean_of_minibatch = false;  // minibatch_tokens; else dynamic_microbatch
   double learning_rate = 1e-6, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01;
@@ -122,23 +123,32 @@ class ReferenceTrainer {
     return loss;
   }
 
-  // The weight that the reduction gives every token of each response.
+  // The weight that the reduction gives every token of each response. Response i is in the last of the S
+  // shards whose begin, floor(s n / S), is not behind i; a microbatch never goes on in the next shard.
   std::vector<double> token_weights(std::span<const Rollout> minibatch, uint32_t& microbatches) const {
-    std::vector<double> weights(minibatch.size());
+    const size_t n = minibatch.size(), S = settings_.shards;
+    std::vector<double> weights(n);
     const double nominal = static_cast<double>(settings_.minibatch);
     size_t all_tokens = 0;
     for (const Rollout& rollout : minibatch) all_tokens += rollout.response_ids.size();
-    for (size_t begin = 0, end; begin < minibatch.size(); begin = end, ++microbatches) {
+    const auto shard_of = [&](size_t i) {
+      size_t s = S - 1;
+      while (s * n / S > i) --s;
+      return s;
+    };
+    for (size_t begin = 0, end; begin < n; begin = end, ++microbatches) {
       size_t packed = 0, tokens = 0;
-      for (end = begin; end < minibatch.size(); ++end) {
+      for (end = begin; end < n; ++end) {
         const size_t length = minibatch[end].prompt_ids.size() + minibatch[end].response_ids.size();
-        if (end > begin && packed + length > settings_.microbatch_tokens) break;
+        if (end > begin &&
+            (packed + length > settings_.microbatch_tokens || shard_of(end) != shard_of(begin)))
+          break;
         packed += length;
         tokens += minibatch[end].response_ids.size();
       }
       for (size_t i = begin; i < end; ++i)
         weights[i] = settings_.is_token_mean_of_minibatch
-                         ? static_cast<double>(minibatch.size()) / nominal / static_cast<double>(all_tokens)
+                         ? static_cast<double>(n) / nominal / static_cast<double>(all_tokens)
                          : static_cast<double>(end - begin) / nominal / static_cast<double>(tokens);
     }
     return weights;

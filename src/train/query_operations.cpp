@@ -1,4 +1,4 @@
-#include "io/query_set.h"
+#include "train/query_operations.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 
-namespace ropd::io {
+namespace ropd::train {
 namespace {
 
 // Script=Han of Unicode 15 (Scripts.txt), first and last of each range.
@@ -232,4 +232,4 @@ std::vector<Overlap> find_overlaps(const std::vector<Query>& queries, const std:
   return overlaps;
 }
 
-}  // namespace ropd::io
+}  // namespace ropd::train

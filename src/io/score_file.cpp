@@ -1,4 +1,4 @@
-#include "distill/score_file.h"
+#include "io/score_file.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 
-namespace ropd::distill {
+namespace ropd::io {
 namespace {
 
 void put(std::string& line, float value) {
@@ -58,4 +58,4 @@ std::string scores_line(const Scores& scores) {
   return line + "}";
 }
 
-}  // namespace ropd::distill
+}  // namespace ropd::io

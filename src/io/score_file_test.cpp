@@ -1,4 +1,4 @@
-#include "distill/score_file.h"
+#include "io/score_file.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 
-namespace ropd::distill {
+namespace ropd::io {
 namespace {
 
 TEST(ScoresLine, ReadsBackToTheSameFloats) {
@@ -37,4 +37,4 @@ TEST(ScoresLine, LeavesOutATeacherThatWasNotAsked) {
 }
 
 }  // namespace
-}  // namespace ropd::distill
+}  // namespace ropd::io

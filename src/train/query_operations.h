@@ -10,7 +10,7 @@
 
 #include "records/query.h"
 
-namespace ropd::io {
+namespace ropd::train {
 
 // All roles and contents as one text; two queries with equal prompt_text are the same question.
 std::string prompt_text(const Query& query);
@@ -62,4 +62,4 @@ struct Overlap {
 std::vector<Overlap> find_overlaps(const std::vector<Query>& queries, const std::vector<Query>& benchmark,
                                    double threshold = 0.5, size_t window = 8);
 
-}  // namespace ropd::io
+}  // namespace ropd::train

@@ -4,10 +4,10 @@
 
 #include "records/scores.h"
 
-namespace ropd::distill {
+namespace ropd::io {
 
 // The line without its newline. Numbers have as many digits as reading them back exactly needs; impossible is
 // null.
 std::string scores_line(const Scores& scores);
 
-}  // namespace ropd::distill
+}  // namespace ropd::io

@@ -1,4 +1,4 @@
-#include "io/query_set.h"
+#include "train/query_operations.h"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 #include "io/dataset.h"
 #include "support/test_data.h"
 
-namespace ropd::io {
+namespace ropd::train {
 namespace {
 
 using ::testing::ElementsAre;
@@ -141,8 +141,8 @@ TEST(QuerySet, OverlapFindsEqualContainedAndSimilar) {
 
 TEST(QuerySet, PublishedDataGivesThePapersEnglishSet) {
   ROPD_NEEDS_DATA();
-  const auto parquet = read_dataset(test::data_directory() / "train/dapo-math-17k.parquet");
-  const auto english = read_dataset(test::data_directory() / "train/dapo_math_17k_en.jsonl");
+  const auto parquet = io::read_dataset(test::data_directory() / "train/dapo-math-17k.parquet");
+  const auto english = io::read_dataset(test::data_directory() / "train/dapo_math_17k_en.jsonl");
   std::vector<std::string> ids;
   for (const size_t index : deduplicate_by_prompt(parquet.queries).kept)
     if (!has_han(parquet.queries[index])) ids.push_back(parquet.queries[index].id);
@@ -151,4 +151,4 @@ TEST(QuerySet, PublishedDataGivesThePapersEnglishSet) {
 }
 
 }  // namespace
-}  // namespace ropd::io
+}  // namespace ropd::train

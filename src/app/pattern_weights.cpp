@@ -1,0 +1,52 @@
+#include "app/pattern_weights.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace ropd::app {
+
+model::Weights pattern_weights(const ModelConfig& config, DType dtype, float scale) {
+  struct Owner {
+    std::vector<std::byte> matrices;
+    Buffer ones;
+  };
+  auto owner = std::make_shared<Owner>();
+  const auto slots = model::parameter_layout(config);
+  std::unordered_map<std::string, const model::ParameterSlot*> by_name;
+  int64_t longest = 1;
+  for (const model::ParameterSlot& slot : slots) {
+    by_name[slot.name] = &slot;
+    if (slot.shape.size() == 1) longest = std::max(longest, slot.size);
+  }
+  const size_t count = static_cast<size_t>(slots.back().offset + slots.back().size);
+  owner->matrices.resize(count * dtype_bytes(dtype));
+  owner->ones.resize(static_cast<size_t>(longest));
+  owner->ones.fill(1.0f);
+#pragma omp parallel for schedule(static)
+  for (size_t i = 0; i < count; ++i) {
+    const float value = scale * (static_cast<float>((i * 2654435761u) >> 8 & 0xffff) / 32768.0f - 1.0f);
+    if (dtype == DType::f32)
+      reinterpret_cast<float*>(owner->matrices.data())[i] = value;
+    else
+      reinterpret_cast<uint16_t*>(owner->matrices.data())[i] =
+          dtype == DType::bf16 ? float_to_bf16(value) : float_to_f16(value);
+  }
+  model::Weights weights = model::assemble_weights(
+      config,
+      [&](const std::string& name) {
+        return owner->ones.span().first(static_cast<size_t>(by_name.at(name)->size));
+      },
+      [&](const std::string& name) {
+        const model::ParameterSlot& slot = *by_name.at(name);
+        return model::Linear{{owner->matrices.data() + static_cast<size_t>(slot.offset) * dtype_bytes(dtype),
+                              dtype, slot.shape[0], slot.shape[1]},
+                             nullptr};
+      });
+  weights.owner = owner;
+  return weights;
+}
+
+}  // namespace ropd::app

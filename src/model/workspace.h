@@ -1,0 +1,25 @@
+// Mutable memory of forward passes, kept between calls so that it is allocated once. Not shared between
+// threads: those that work on sequences of their own each take one of `of_threads`.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "kernels/rope.h"
+#include "model/batch_part.h"
+#include "model/block.h"
+
+namespace ropd::model {
+
+struct Workspace {
+  BlockTrace trace;
+  BlockScratch scratch;
+  kernels::RopeTable rope;
+  Buffer x;  // [T, D]
+  std::vector<SharedPrefix> prefixes;
+  std::vector<std::unique_ptr<Workspace>> of_threads;
+  // A table for positions below `num_positions` at least.
+  const kernels::RopeTable& rope_for(const ModelConfig& config, int64_t num_positions);
+  void provide_threads(size_t count);
+};
+
+}  // namespace ropd::model
