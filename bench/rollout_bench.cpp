@@ -185,7 +185,8 @@ void tiny_engine(benchmark::State& state) {
   std::vector<rollout::Request> requests;
   for (int q = 0; q < state.range(0) / 10; ++q) {
     const auto prompt = std::make_shared<const std::vector<Token>>(std::vector<Token>(24, q % 60));
-    for (uint32_t s = 0; s < 10; ++s) requests.push_back({"q" + std::to_string(q), s, prompt, 1, ""});
+    for (uint32_t s = 0; s < 10; ++s)
+      requests.push_back({"q" + std::to_string(q), s, prompt, RandomStream(1, "bench"), ""});
   }
   double tokens = 0;
   const double begin = busy_seconds();

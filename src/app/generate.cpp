@@ -35,7 +35,7 @@ Examples:
   ropd generate --model models/Qwen3-0.6B --prompts questions.jsonl --greedy --no-thinking --stream --out responses.jsonl)";
 
 struct GenerateOptions {
-  std::string model, prompts, out;
+  std::string model, prompts, out, stream;
   uint32_t n = 1;
   int64_t max_tokens = 512;
   rollout::SamplingConfig sampling;
@@ -179,6 +179,10 @@ rollout::EngineConfig engine_config(const GenerateOptions& options, const Genera
   return config;
 }
 
+RandomStream stream_of(const GenerateOptions& options) {
+  return {options.seed, options.stream.empty() ? "generate" : "generate " + options.stream};
+}
+
 void print_summary(const GenerateOptions& options, const rollout::BankResult& result, size_t num_responses) {
   const auto& run = result.run;
   const double rate = run.seconds > 0 ? static_cast<double>(run.num_tokens) / run.seconds : 0;
@@ -206,7 +210,7 @@ void generate(const GenerateOptions& options, bool as_json) {
   rollout::LocalGenerator engine(weights,
                                  options.precision == "bf16" ? model::Precision::bf16 : model::Precision::f32,
                                  engine_config(options, directory->generation()));
-  const auto requests = rollout::make_requests(queries, 0, options.n, options.seed);
+  const auto requests = rollout::make_requests(queries, 0, options.n, stream_of(options));
   engine.check(requests);
   if (options.overwrites) {
     for (const Path& path : {Path(options.out), io::bank_meta_path(options.out)})
@@ -220,9 +224,8 @@ void generate(const GenerateOptions& options, bool as_json) {
     set_progress_mode(ProgressMode::quiet);
     bank.on_token = [&](size_t request, Token token) { live.push(request, token); };
   }
-  const auto result =
-      rollout::make_bank(engine, requests, options.out,
-                         {options.model, rollout::weights_fingerprint(weights), options.seed}, bank);
+  const auto result = rollout::make_bank(engine, requests, options.out,
+                                         {options.model, rollout::weights_fingerprint(weights)}, bank);
   if (options.streams) live.finish();
   if (!result.is_finished)
     fail(options.out, ": stopped with ", result.num_kept + result.run.num_done, " of ", requests.size(),
@@ -273,6 +276,8 @@ void add_generate(CLI::App& app) {
   command->add_option("--seed", options->seed, "of all draws")
       ->check(CLI::Range(uint64_t{0}, (uint64_t{1} << 53) - 1))
       ->capture_default_str();
+  command->add_option("--stream", options->stream,
+                      "what the responses are for: another name, other draws (never those of training)");
   command->add_option("--precision", options->precision, "of matrix products")
       ->check(CLI::IsMember({"bf16", "f32"}))
       ->capture_default_str();

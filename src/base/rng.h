@@ -4,7 +4,9 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ropd {
@@ -12,7 +14,7 @@ namespace ropd {
 // What a random number is for; two purposes never share numbers. Values are part of the numerics contract:
 // append only.
 enum class Purpose : uint32_t {
-  sampling = 1,  // indices: query key (64 bit), sample, position
+  sampling = 1,  // seed of the stream; indices: query key (64 bit), sample, position
   query_selection = 2,
   query_order = 3,
   bootstrap = 4,
@@ -42,6 +44,18 @@ double random_uniform(uint64_t seed, Purpose purpose, RandomIndex index);
 
 // A 53-bit seed (exact in JSON) for a part of an experiment, e.g. derive_seed(run_seed, "bank").
 uint64_t derive_seed(uint64_t seed, std::string_view part);
+
+// The draws for one purpose, e.g. an evaluation: a seed of its own, derived from the run's seed and its name.
+struct RandomStream {
+  uint64_t seed = 0;
+  std::string name;
+
+  RandomStream() = default;
+  // No aggregate: a lone number must not pass for a stream.
+  RandomStream(uint64_t seed_, std::string name_) : seed(seed_), name(std::move(name_)) {}
+  uint64_t derived_seed() const { return derive_seed(seed, name); }
+  bool operator==(const RandomStream&) const = default;
+};
 
 // A 64-bit key of a text (FNV-1a), to index draws by query id.
 uint64_t text_key(std::string_view text);

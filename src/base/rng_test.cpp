@@ -61,6 +61,12 @@ TEST(DeriveSeed, IsExactInAJsonNumberAndDependsOnBothArguments) {
   EXPECT_NE(derive_seed(1, "bank"), derive_seed(1, "eval"));
 }
 
+TEST(RandomStream, HasASeedOfItsOwn) {
+  EXPECT_EQ(RandomStream(1, "bank").derived_seed(), derive_seed(1, "bank"));
+  EXPECT_NE(RandomStream(1, "bank").derived_seed(), RandomStream(2, "bank").derived_seed());
+  EXPECT_NE(RandomStream(1, "bank").derived_seed(), RandomStream(1, "eval").derived_seed());
+}
+
 TEST(TextKey, IsFnv1a) {
   EXPECT_EQ(text_key(""), 0xcbf29ce484222325u);
   EXPECT_EQ(text_key("a"), 0xaf63dc4c8601ec8cu);

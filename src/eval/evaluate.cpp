@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/progress.h"
-#include "base/rng.h"
 #include "eval/responses.h"
 #include "eval/summary.h"
+#include "rollout/streams.h"
 #include "text/prompt_renderer.h"
 
 namespace ropd::eval {
@@ -18,11 +18,11 @@ namespace {
 
 constexpr std::chrono::milliseconds kSyncInterval{500};
 
-// One request for each missing response; responses to one question share its prompt. The seed of a benchmark
-// is its own, because two benchmarks may use the same question ids.
+// One request for each missing response; responses to one question share its prompt.
 std::vector<rollout::Request> make_requests(const Suite& suite, const std::vector<ResponseId>& missing,
                                             const text::Tokenizer& tokenizer,
-                                            const text::ChatTemplate& chat_template, uint64_t seed) {
+                                            const text::ChatTemplate& chat_template,
+                                            const RandomStream& stream) {
   std::vector<std::vector<std::vector<Token>>> prompts;  // [benchmarks][questions]
   for (const auto& benchmark : suite.benchmarks) {
     const text::PromptRenderer renderer(
@@ -40,9 +40,13 @@ std::vector<rollout::Request> make_requests(const Suite& suite, const std::vecto
     const auto& benchmark = suite.benchmarks[id.benchmark];
     const auto& question = benchmark.questions[id.question];
     requests.push_back(
-        {question.id, id.sample, prompt, derive_seed(seed, "benchmark " + benchmark.name), question.answer});
+        {question.id, id.sample, prompt, rollout::benchmark_stream(stream, benchmark.name), question.answer});
   }
   return requests;
+}
+
+RandomStream stream_of(const rollout::Generator& generator, const Suite& suite, const GenerationOrigin& origin) {
+  return rollout::evaluation_stream(origin.seed, suite.name, generator.config().max_response_tokens);
 }
 
 // Names of people's labels are not part of what must agree.
@@ -95,6 +99,7 @@ Json generation_record(const rollout::Generator& generator, const Suite& suite,
           {"top_k", sampling.top_k},
           {"greedy", sampling.greedy},
           {"seed", origin.seed},
+          {"stream", stream_of(generator, suite, origin).name},
           {"precision", generator.precision() == model::Precision::bf16 ? "bf16" : "f32"}};
 }
 
@@ -118,7 +123,8 @@ GenerationResult generate_responses(rollout::Generator& generator, const Suite& 
     log_info(path.string(), ": ", result.num_kept, " of ", suite.num_responses(), " responses are there",
              missing.empty() ? "" : ", going on with the others");
   if (missing.empty()) return result;
-  const auto requests = make_requests(suite, missing, tokenizer, chat_template, origin.seed);
+  const auto requests =
+      make_requests(suite, missing, tokenizer, chat_template, stream_of(generator, suite, origin));
   generator.check(requests);
   if (!file) file.emplace(path);
   Progress progress("responses", requests.size(), "tok");

@@ -44,9 +44,9 @@ class Evaluate : public ::testing::Test {
     config.vocab_size = 256;
     return config;
   }
-  rollout::LocalGenerator engine(double temperature = 1) {
+  rollout::LocalGenerator engine(double temperature = 1, int64_t max_tokens = 24) {
     rollout::EngineConfig engine_config;
-    engine_config.max_response_tokens = 24;
+    engine_config.max_response_tokens = max_tokens;
     engine_config.eos_ids = {5, 11, 40};
     engine_config.memory_bytes = 16 << 20;
     engine_config.sampling.temperature = temperature;
@@ -80,6 +80,34 @@ TEST_F(Evaluate, GeneratesEveryResponseInRequestOrder) {
               ::testing::StartsWith("{\"benchmark\":\"a\",\"query_id\":\"q1\",\"sample\":0"));
   // Equal ids in two benchmarks draw different numbers.
   EXPECT_NE(response_text(*file.line({0, 0, 0}), ""), response_text(*file.line({1, 0, 0}), ""));
+}
+
+TEST_F(Evaluate, AnotherCapOrSuiteTakesOtherSamples) {
+  generate("full");
+  auto shorter = engine(1, 12);
+  const GenerationOrigin origin{"m", rollout::weights_fingerprint(parameters_.weights()), 1};
+  generate_responses(shorter, suite_, tokenizer_, template_, directory_ / "short", origin);
+  Suite renamed = suite_;
+  renamed.name = "other";
+  auto same = engine();
+  generate_responses(same, renamed, tokenizer_, template_, directory_ / "renamed", origin);
+  const ResponseFile full(directory_ / "full/responses.jsonl", suite_);
+  const ResponseFile cut(directory_ / "short/responses.jsonl", suite_);
+  const ResponseFile other(directory_ / "renamed/responses.jsonl", suite_);
+  size_t num_equal = 0;
+  for (const ResponseId id : all_responses(suite_)) {
+    const auto first_tokens = [&](const ResponseFile& file) {
+      Json ids = parse_json(*file.line(id), "response").at("response_ids");
+      if (ids.size() > 3) ids.erase(ids.begin() + 3, ids.end());
+      return ids;
+    };
+    num_equal += first_tokens(full) == first_tokens(cut);
+    num_equal += first_tokens(full) == first_tokens(other);
+  }
+  EXPECT_LT(num_equal, 3u) << "of 20, by chance at most: an end token may come first";
+  EXPECT_THAT(
+      error([&] { generate_responses(same, renamed, tokenizer_, template_, directory_ / "full", origin); }),
+      HasSubstr("stream is \"evaluation of s at 24 tokens\""));
 }
 
 TEST_F(Evaluate, ContinuedEvaluationEqualsAnUninterruptedOne) {

@@ -237,6 +237,7 @@ std::optional<BankMeta> read_bank_meta(const Path& bank) {
                     .model = json.at("model"),
                     .policy_step = json.at("policy_step"),
                     .seed = json.at("seed"),
+                    .stream = json.value("stream", std::string()),
                     .temperature = json.at("temperature"),
                     .top_p = json.at("top_p"),
                     .top_k = json.at("top_k"),
@@ -256,6 +257,7 @@ void write_bank_meta(const Path& bank, const BankMeta& meta) {
                                        {"model", meta.model},
                                        {"policy_step", meta.policy_step},
                                        {"seed", meta.seed},
+                                       {"stream", meta.stream},
                                        {"temperature", meta.temperature},
                                        {"top_p", meta.top_p},
                                        {"top_k", meta.top_k},
@@ -276,6 +278,7 @@ std::string bank_difference(const BankMeta& found, const BankMeta& expected) {
   compare("model_fingerprint", found.model_fingerprint, expected.model_fingerprint);
   compare("policy_step", found.policy_step, expected.policy_step);
   compare("seed", found.seed, expected.seed);
+  compare("stream", found.stream, expected.stream);
   compare("temperature", found.temperature, expected.temperature);
   compare("top_p", found.top_p, expected.top_p);
   compare("top_k", found.top_k, expected.top_k);

@@ -54,6 +54,7 @@ struct BankMeta {
   std::string model;  // where it was, for people
   uint64_t policy_step = 0;
   uint64_t seed = 0;
+  std::string stream = {};  // of its draws
   double temperature = 1;
   double top_p = 1;
   uint64_t top_k = 0;  // 0 = off

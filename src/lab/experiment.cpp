@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/rng.h"
 #include "base/stop.h"
 #include "diagnostics/prefixes.h"
 #include "eval/evaluate.h"
@@ -26,6 +25,7 @@
 #include "rollout/bank.h"
 #include "rollout/fingerprint.h"
 #include "rollout/local_generator.h"
+#include "rollout/streams.h"
 #include "stats/metrics.h"
 #include "train/branch.h"
 #include "train/queries.h"
@@ -37,6 +37,7 @@ namespace {
 constexpr int64_t kEvaluationTokens = 512, kTrainingTokens = 256;
 const std::vector<uint32_t> kBudgets = {64, 128, 256, 384, 512};
 constexpr uint32_t kPrefixSamples = 8, kPrefixPositions = 32;
+constexpr uint64_t kPrefixSeed = 1;  // of their responses and of their positions
 
 struct Method {
   std::string name;
@@ -295,17 +296,15 @@ class Lab {
     const auto queries = train::load_queries(
         train_config,
         text::PromptRenderer::load(models_ / "student", {"", train_config.data.prompt_suffix, false}));
-    const uint64_t seed = derive_seed(1, "diagnostic prefixes");
-    const auto requests =
-        train::take_requests(queries, 0, queries.queries.size() * kPrefixSamples, seed, false);
-    if (!rollout::make_bank(engine, requests, path,
-                            {.model = (models_ / "student").string(),
-                             .fingerprint = rollout::weights_fingerprint(weights),
-                             .seed = seed},
-                            {.stage = "diagnostic prefixes"})
+    const auto requests = train::take_requests(queries, 0, queries.queries.size() * kPrefixSamples,
+                                               rollout::diagnostics_stream(kPrefixSeed, "initial"), false);
+    if (!rollout::make_bank(
+             engine, requests, path,
+             {.model = (models_ / "student").string(), .fingerprint = rollout::weights_fingerprint(weights)},
+             {.stage = "diagnostic prefixes"})
              .is_finished)
       return false;
-    prefixes_ = diagnostics::choose_positions(io::read_rollouts(path), kPrefixPositions, seed);
+    prefixes_ = diagnostics::choose_positions(io::read_rollouts(path), kPrefixPositions, kPrefixSeed);
     initial_likelihood_ = diagnostics::prefix_log_likelihood(weights, *prefixes_);
     return true;
   }

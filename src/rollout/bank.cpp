@@ -27,7 +27,8 @@ std::string requests_fingerprint(const EngineConfig& engine, std::span<const Req
   for (const Request& request : requests) {
     put(request.query_id.data(), request.query_id.size());
     put(&request.sample, 1);
-    put(&request.seed, 1);
+    put(&request.stream.seed, 1);
+    put(request.stream.name.data(), request.stream.name.size());
     put(request.answer.data(), request.answer.size());
     if (request.prompt.get() != last_prompt) put(request.prompt->data(), request.prompt->size());
     last_prompt = request.prompt.get();
@@ -44,12 +45,12 @@ std::vector<io::RolloutKey> keys_of(std::span<const Request> requests) {
 }  // namespace
 
 std::vector<Request> make_requests(std::span<const PromptedQuery> queries, uint32_t first_sample,
-                                   uint32_t count, uint64_t seed) {
+                                   uint32_t count, const RandomStream& stream) {
   std::vector<Request> requests;
   for (const PromptedQuery& query : queries) {
     const auto prompt = std::make_shared<const std::vector<Token>>(query.prompt);
     for (uint32_t i = 0; i < count; ++i)
-      requests.push_back({query.query_id, first_sample + i, prompt, seed, query.answer});
+      requests.push_back({query.query_id, first_sample + i, prompt, stream, query.answer});
   }
   return requests;
 }
@@ -62,10 +63,12 @@ io::BankMeta bank_meta(const Generator& generator, std::span<const Request> requ
 io::BankMeta bank_meta(const EngineConfig& engine, model::Precision precision, uint64_t policy_step,
                        std::span<const Request> requests, const BankOrigin& origin) {
   const SamplingConfig& sampling = engine.sampling;
+  const RandomStream stream = requests.empty() ? RandomStream() : requests.front().stream;
   return {.model_fingerprint = origin.fingerprint,
           .model = origin.model,
           .policy_step = policy_step,
-          .seed = origin.seed,
+          .seed = stream.seed,
+          .stream = stream.name,
           .temperature = sampling.temperature,
           .top_p = sampling.top_p,
           .top_k = sampling.greedy ? 1 : static_cast<uint64_t>(sampling.top_k),  // the same thing

@@ -23,13 +23,13 @@ struct PromptedQuery {
 
 // For every query, in order, the samples first_sample .. first_sample + count - 1.
 std::vector<Request> make_requests(std::span<const PromptedQuery> queries, uint32_t first_sample,
-                                   uint32_t count, uint64_t seed);
+                                   uint32_t count, const RandomStream& stream);
 
-// Where a bank comes from, for its description beside it (the rest is taken from the generator).
+// Where a bank comes from, for its description beside it (the rest is taken from the generator and from the
+// requests, which share one stream).
 struct BankOrigin {
   std::string model;        // a path, for people
   std::string fingerprint;  // of the weights in the generator
-  uint64_t seed = 0;
 };
 
 struct BankOptions {

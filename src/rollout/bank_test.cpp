@@ -28,7 +28,7 @@ class BankTest : public testing::Test {
     for (int q = 0; q < 6; ++q)
       queries_.push_back(
           {"q" + std::to_string(q), std::vector<Token>(static_cast<size_t>(3 + 9 * q), q + 1), "7"});
-    requests_ = make_requests(queries_, 0, 4, /*seed=*/17);
+    requests_ = make_requests(queries_, 0, 4, {17, "test"});
   }
   ~BankTest() override {
     set_log_level(LogLevel::info);
@@ -42,7 +42,7 @@ class BankTest : public testing::Test {
     config.with_logprobs = with_logprobs;
     return LocalGenerator(parameters_.weights(), model::Precision::f32, config, 0);
   }
-  BankOrigin origin() const { return {"tiny", weights_fingerprint(parameters_.weights()), 17}; }
+  BankOrigin origin() const { return {"tiny", weights_fingerprint(parameters_.weights())}; }
   BankResult make(const Path& path, const BankOptions& options = {}) const {
     LocalGenerator engine = make_engine();
     return make_bank(engine, requests_, path, origin(), options);
@@ -165,19 +165,24 @@ TEST_F(BankTest, RefusesAFileThatWasMadeInAnotherWay) {
   other.fingerprint = "other";
   EXPECT_THAT(error_of([&] { make_bank(engine, requests_, path, other); }),
               testing::HasSubstr("made in another way: model_fingerprint"));
-  auto more = make_requests(queries_, 0, 5, 17);
+  auto more = make_requests(queries_, 0, 5, {17, "test"});
   EXPECT_THAT(error_of([&] { make_bank(engine, more, path, origin()); }),
               testing::HasSubstr("made in another way"));
+  EXPECT_THAT(error_of([&] {
+                make_bank(engine, make_requests(queries_, 0, 4, {17, "other"}), path, origin());
+              }),
+              testing::HasSubstr("made in another way: stream is test, expected other"));
   EXPECT_EQ(read_file(path), before);
 }
 
 TEST_F(BankTest, BadRequestsLeaveNoFiles) {
   LocalGenerator engine = make_engine();
   queries_.push_back({"empty", {}, ""});
-  EXPECT_THAT(error_of([&] {
-                make_bank(engine, make_requests(queries_, 0, 1, 1), directory_ / "bank.jsonl", origin());
-              }),
-              testing::HasSubstr("query empty, sample 0: the prompt is empty"));
+  EXPECT_THAT(
+      error_of([&] {
+        make_bank(engine, make_requests(queries_, 0, 1, {1, "test"}), directory_ / "bank.jsonl", origin());
+      }),
+      testing::HasSubstr("query empty, sample 0: the prompt is empty"));
   EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
 }
 
@@ -196,12 +201,12 @@ TEST_F(BankTest, ReadingChecksModelCountAndVocabulary) {
 
 TEST(MakeRequests, NumbersSamplesFromTheGivenOne) {
   const std::vector<PromptedQuery> queries = {{"a", {1}, "x"}, {"b", {2, 3}, "y"}};
-  const auto requests = make_requests(queries, 10, 2, 5);
+  const auto requests = make_requests(queries, 10, 2, {5, "test"});
   ASSERT_EQ(requests.size(), 4u);
   EXPECT_EQ(requests[1].query_id, "a");
   EXPECT_EQ(requests[1].sample, 11u);
   EXPECT_EQ(requests[2].prompt, requests[3].prompt) << "shared, not copied";
-  EXPECT_EQ(requests[3].seed, 5u);
+  EXPECT_EQ(requests[3].stream.seed, 5u);
 }
 
 }  // namespace

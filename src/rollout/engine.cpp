@@ -218,7 +218,7 @@ void Engine::compute_step(Run& run, Lane& lane) const {
     const Request& request = run.requests[sequence.request];
     Draw& drawn = lane.draws[i];
     drawn = draw(logits, config_.sampling,
-                 {.seed = request.seed,
+                 {.seed = sequence.stream_seed,
                   .query = sequence.query_key,
                   .sample = request.sample,
                   .position = static_cast<uint32_t>(static_cast<int64_t>(sequence.tokens.size()) -
@@ -266,7 +266,7 @@ void Engine::append(Run& run, Sequence& sequence, const Draw& drawn) const {
   rollout.response_ids.assign(sequence.tokens.begin() + sequence.prompt_tokens, sequence.tokens.end());
   rollout.finish = is_eos ? Finish::eos : Finish::length;
   rollout.policy_step = policy_step_;
-  rollout.seed = request.seed;
+  rollout.seed = request.stream.seed;
   rollout.answer = request.answer;
   rollout.sampled_logprobs = std::move(sequence.logprobs);
   run.hooks.on_done(sequence.request, std::move(rollout));

@@ -1,7 +1,7 @@
 // The rollout engine: many responses at once, sampled from one model by continuous batching over a paged
-// cache. A response depends on the weights, its prompt and its key (seed, query, sample) and on nothing else:
-// not on the batch, the order of requests, threads, page size, chunks or preemptions. Log-probabilities have
-// the bits that scoring computes in the same precision.
+// cache. A response depends on the weights, its prompt and its key (seed, stream, query, sample) and on
+// nothing else: not on the batch, the order of requests, threads, page size, chunks or preemptions.
+// Log-probabilities have the bits that scoring computes in the same precision.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -41,7 +41,8 @@ std::vector<Request> make_requests() {
     for (size_t i = 0; i < lengths[q]; ++i) prompt.push_back(static_cast<Token>((i * 13 + q * 5) % 37));
     const auto shared = std::make_shared<const std::vector<Token>>(prompt);
     for (uint32_t s = 0; s < 3; ++s)
-      requests.push_back({"query " + std::to_string(q), s, shared, 42, "answer " + std::to_string(q)});
+      requests.push_back(
+          {"query " + std::to_string(q), s, shared, RandomStream(42, "test"), "answer " + std::to_string(q)});
   }
   return requests;
 }
@@ -344,7 +345,7 @@ TEST_F(EngineTest, RefusesRequestsThatCannotRun) {
   const auto run_prompt = [&](std::vector<Token> prompt) {
     return error_of([&] {
       engine.run(std::vector<Request>{{"q7", 0, std::make_shared<const std::vector<Token>>(std::move(prompt)),
-                                       1, ""}},
+                                       RandomStream(1, "test"), ""}},
                  {.on_done = [](size_t, Rollout&&) {}});
     });
   };
@@ -369,7 +370,8 @@ TEST_F(EngineTest, NamesQueryAndPositionOfANaN) {
     value = std::nanf("");  // the embedding of token 5
   Engine engine(parameters_.weights(), Precision::f32, engine_config());
   const std::vector<Request> requests = {
-      {"sick", 2, std::make_shared<const std::vector<Token>>(std::vector<Token>{1, 5}), 1, ""}};
+      {"sick", 2, std::make_shared<const std::vector<Token>>(std::vector<Token>{1, 5}),
+       RandomStream(1, "test"), ""}};
   EXPECT_THAT(error_of([&] { engine.run(requests, {.on_done = [](size_t, Rollout&&) {}}); }),
               testing::HasSubstr("query sick, sample 2, response position 0: the logits hold NaN"));
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/rng.h"
 #include "records/rollout.h"
 
 namespace ropd::rollout {
@@ -14,8 +15,8 @@ struct Request {
   std::string query_id;
   uint32_t sample = 0;
   std::shared_ptr<const std::vector<Token>> prompt;
-  uint64_t seed = 0;
-  std::string answer;  // passed on to the rollout
+  RandomStream stream;  // its draws (rollout/streams.h)
+  std::string answer;   // passed on to the rollout
 };
 
 }  // namespace ropd::rollout

@@ -2,9 +2,9 @@
 //   P(v) = exp(logits[v] / temperature - log_sum_exp)      all of it, or what top-k and then top-p leave,
 //   rescaled
 // The draw inverts the distribution function, in order of the ids, at one uniform number that depends on
-// (seed, query, sample, position) alone. The log-probability is that of the full softmax at this temperature,
-// by the row functions of kernels/vocab_rows.h, so scoring gives the same bits. Ties go to the lower id; -inf
-// is an impossible token.
+// (seed of the stream, query, sample, position) alone. The log-probability is that of the full softmax at
+// this temperature, by the row functions of kernels/vocab_rows.h, so scoring gives the same bits. Ties go to
+// the lower id; -inf is an impossible token.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -23,7 +23,7 @@ struct SamplingConfig {
 
 // What a draw is for.
 struct DrawKey {
-  uint64_t seed = 0;
+  uint64_t seed = 0;   // RandomStream::derived_seed
   uint64_t query = 0;  // text_key of the query's id
   uint32_t sample = 0;
   uint32_t position = 0;  // within the response

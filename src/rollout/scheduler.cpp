@@ -149,6 +149,7 @@ std::unique_ptr<Sequence> Scheduler::make_sequence(size_t group) {
   sequence->request = groups_[group]->requests[groups_[group]->num_started];
   const Request& request = requests_[sequence->request];
   sequence->query_key = text_key(request.query_id);
+  sequence->stream_seed = request.stream.derived_seed();
   sequence->tokens = *request.prompt;
   sequence->prompt_tokens = static_cast<int64_t>(request.prompt->size());
   sequence->max_tokens = longest_cached(sequence->prompt_tokens, config_) + 1;

@@ -34,6 +34,7 @@ struct Sequence {
   size_t group = 0;    // of its prompt
   uint64_t age = 0;    // rank of its first admission
   uint64_t query_key = 0;
+  uint64_t stream_seed = 0;
   int64_t prompt_tokens = 0;
   int64_t max_tokens = 0;       // prompt and response
   int64_t num_cached = 0;       // tokens whose keys and values are in the pages

@@ -21,7 +21,7 @@ std::vector<Request> make_requests(const std::vector<std::pair<size_t, uint32_t>
   for (size_t q = 0; q < prompts_and_samples.size(); ++q) {
     const auto prompt = std::make_shared<const std::vector<Token>>(prompts_and_samples[q].first, 1);
     for (uint32_t s = 0; s < prompts_and_samples[q].second; ++s)
-      requests.push_back({"q" + std::to_string(q), s, prompt, 1, ""});
+      requests.push_back({"q" + std::to_string(q), s, prompt, RandomStream(1, "test"), ""});
   }
   return requests;
 }

@@ -69,14 +69,19 @@ RolloutSupply::Decode decode_with(const ModelPair& models) {
   return [&models](std::span<const Token> ids) { return models.student_renderer->tokenizer().decode(ids); };
 }
 
-// Takes weights and optimizer over; statistics of gradients begin anew.
-void continue_from(Learner& learner, RunState& start, const Path& checkpoint) {
+// Takes weights and optimizer over; statistics of gradients begin anew. A continuation goes on counting: its responses are
+// new ones, and C, N and M are those of both runs. Banks are its own.
+void continue_from(Learner& learner, RolloutSupply& supply, RunState& start, const Path& checkpoint) {
   io::verify_checkpoint(checkpoint);
   const SavedRun before = read_run_state(checkpoint);
   if (before.minibatches != 0)
     fail(checkpoint.string(),
          ": taken in the middle of an iteration; continue from a checkpoint between iterations");
   learner.restore(checkpoint, {.updates = before.learner.updates});
+  supply.restore({.next_request = before.supply.next_request,
+                  .consumed = before.supply.consumed,
+                  .rounds = before.supply.rounds,
+                  .queries = before.supply.queries});
   start.step = before.run.step;
 }
 
@@ -101,7 +106,7 @@ LocalRun::LocalRun(const TrainConfig& config, const io::RunDirectory& directory,
   models.student->release_pages();
   start.fingerprints["teacher"] = rollout::weights_fingerprint(models.teacher_weights);
   models.teacher->release_pages();
-  if (config.continue_from) continue_from(learner, start, *config.continue_from);
+  if (config.continue_from) continue_from(learner, supply, start, *config.continue_from);
 }
 
 }  // namespace ropd::train

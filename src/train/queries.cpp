@@ -43,20 +43,20 @@ QuerySet load_queries(const TrainConfig& config, const text::PromptRenderer& ren
   return set;
 }
 
-rollout::Request request_at(const QuerySet& set, uint64_t position, uint64_t seed) {
+rollout::Request request_at(const QuerySet& set, uint64_t position, const RandomStream& stream) {
   const auto& [query, prompt] = set.queries[position % set.queries.size()];
-  return {query.id, static_cast<uint32_t>(position / set.queries.size()), prompt, seed, query.answer};
+  return {query.id, static_cast<uint32_t>(position / set.queries.size()), prompt, stream, query.answer};
 }
 
 std::vector<rollout::Request> take_requests(const QuerySet& set, uint64_t position, uint64_t count,
-                                            uint64_t seed, bool grouped) {
+                                            const RandomStream& stream, bool grouped) {
   std::vector<uint64_t> positions(count);
   for (uint64_t i = 0; i < count; ++i) positions[i] = position + i;
   if (grouped)
     std::stable_sort(positions.begin(), positions.end(),
                      [&](uint64_t a, uint64_t b) { return a % set.queries.size() < b % set.queries.size(); });
   std::vector<rollout::Request> requests;
-  for (const uint64_t p : positions) requests.push_back(request_at(set, p, seed));
+  for (const uint64_t p : positions) requests.push_back(request_at(set, p, stream));
   return requests;
 }
 

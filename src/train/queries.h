@@ -29,10 +29,10 @@ QuerySet load_queries(const TrainConfig& config, const text::PromptRenderer& ren
 
 // The endless stream of (query, sample) that a run draws responses for: query r mod N, sample r / N. Every
 // stretch of n * N requests holds each query n times.
-rollout::Request request_at(const QuerySet& set, uint64_t position, uint64_t seed);
+rollout::Request request_at(const QuerySet& set, uint64_t position, const RandomStream& stream);
 
 // `count` requests from `position` on. Grouped: the responses to one query stand together.
 std::vector<rollout::Request> take_requests(const QuerySet& set, uint64_t position, uint64_t count,
-                                            uint64_t seed, bool grouped);
+                                            const RandomStream& stream, bool grouped);
 
 }  // namespace ropd::train

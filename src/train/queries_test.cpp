@@ -69,14 +69,14 @@ TEST(Queries, TakeTurnsAndEveryStretchHoldsEachEquallyOften) {
   const test::TinyWorld world;
   const QuerySet set = load(world);
   std::map<std::string, int> count;
-  for (const auto& request : take_requests(set, 30, 12, 7, false)) ++count[request.query_id];
+  for (const auto& request : take_requests(set, 30, 12, {7, "test"}, false)) ++count[request.query_id];
   for (const auto& [id, times] : count) EXPECT_EQ(times, 2) << id;
-  const auto requests = take_requests(set, 4, 4, 7, false);
+  const auto requests = take_requests(set, 4, 4, {7, "test"}, false);
   const auto name = [&](size_t i) { return requests[i].query_id + "/" + std::to_string(requests[i].sample); };
   EXPECT_EQ(name(0), "q4/0");
   EXPECT_EQ(name(1), "q5/0");
   EXPECT_EQ(name(2), "q0/1");
-  EXPECT_EQ(requests[0].seed, 7u);
+  EXPECT_EQ(requests[0].stream, RandomStream(7, "test"));
   EXPECT_EQ(requests[0].answer, "4");
 }
 
@@ -84,7 +84,7 @@ TEST(Queries, GroupedKeepsTheSameRequestsTogether) {
   const test::TinyWorld world;
   const QuerySet set = load(world);
   std::vector<std::string> names;
-  for (const auto& request : take_requests(set, 0, 12, 7, true))
+  for (const auto& request : take_requests(set, 0, 12, {7, "test"}, true))
     names.push_back(request.query_id + "/" + std::to_string(request.sample));
   EXPECT_EQ(names[0], "q0/0");
   EXPECT_EQ(names[1], "q0/1");

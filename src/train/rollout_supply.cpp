@@ -6,15 +6,15 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/rng.h"
 #include "base/stopwatch.h"
 #include "curriculum/bank_cursor.h"
 #include "distill/scoring.h"
+#include "rollout/streams.h"
 
 namespace ropd::train {
 namespace {
 
-constexpr const char* kInitialBank = "initial bank";  // its seed comes from this name too
+constexpr const char* kInitialBank = "initial bank";  // its draws come from this name too
 constexpr rollout::Policy kInitial{.is_initial = true, .step = 0};
 
 void check_policy(const Path& path, std::span<const Rollout> rollouts, uint64_t step) {
@@ -45,6 +45,12 @@ io::RolloutLimits RolloutSupply::limits() const {
   return {.vocab_size = generator_.vocab_size(), .eos_ids = eos_ids()};
 }
 
+std::vector<rollout::Request> RolloutSupply::bank_requests(const std::string& part) const {
+  const uint64_t responses = config_.curriculum.bank.responses;
+  return take_requests(queries_, 0, responses, rollout::bank_stream(config_.seed, part, responses),
+                       config_.data.grouped);
+}
+
 void RolloutSupply::replace_weights(const rollout::Policy& policy) {
   timed(packing_seconds_, [&] { generator_.replace_weights(policy); });
 }
@@ -54,14 +60,11 @@ std::string RolloutSupply::model_name(const rollout::Policy& policy) const {
 }
 
 bool RolloutSupply::make_bank(const Path& path, const rollout::Policy& policy, const std::string& part) {
-  const uint64_t seed = derive_seed(config_.seed, part);
-  const auto requests =
-      take_requests(queries_, 0, config_.curriculum.bank.responses, seed, config_.data.grouped);
+  const auto requests = bank_requests(part);
   replace_weights(policy);
-  return rollout::make_bank(
-             generator_, requests, path,
-             {.model = model_name(policy), .fingerprint = generator_.fingerprint(policy), .seed = seed},
-             bank_options(part))
+  return rollout::make_bank(generator_, requests, path,
+                            {.model = model_name(policy), .fingerprint = generator_.fingerprint(policy)},
+                            bank_options(part))
       .is_finished;
 }
 
@@ -71,12 +74,9 @@ void RolloutSupply::check_initial_bank() const {
   const Path path = directory_.initial_bank();
   const auto found = io::read_bank_meta(path);
   if (!found) return;  // read_bank tells of it
-  const uint64_t seed = derive_seed(config_.seed, kInitialBank);
-  const auto requests =
-      take_requests(queries_, 0, config_.curriculum.bank.responses, seed, config_.data.grouped);
-  const auto expected = rollout::bank_meta(
-      generator_.config(), generator_.precision(), kInitial.step, requests,
-      {.model = model_name(kInitial), .fingerprint = generator_.fingerprint(kInitial), .seed = seed});
+  const auto expected =
+      rollout::bank_meta(generator_.config(), generator_.precision(), kInitial.step, bank_requests(kInitialBank),
+                         {.model = model_name(kInitial), .fingerprint = generator_.fingerprint(kInitial)});
   const std::string difference = io::bank_difference(*found, expected);
   if (!difference.empty())
     fail(path.string(), ": was made in another way: ", difference,
@@ -103,7 +103,8 @@ bool RolloutSupply::freeze_recent_bank(uint64_t step) {
 SuppliedRollouts RolloutSupply::sample(uint64_t iteration, uint64_t step, uint64_t count,
                                        SupplyState& state) {
   const auto requests =
-      take_requests(queries_, state.next_request, count, config_.seed, config_.data.grouped);
+      take_requests(queries_, state.next_request, count, rollout::training_stream(config_.seed, step),
+                    config_.data.grouped);
   const Path path = directory_.rollouts(iteration);
   const rollout::Policy policy{.is_initial = false, .step = step};
   const std::string fingerprint = generator_.fingerprint(policy);
@@ -116,9 +117,8 @@ SuppliedRollouts RolloutSupply::sample(uint64_t iteration, uint64_t step, uint64
     };
   }
   replace_weights(policy);
-  const auto result = rollout::make_bank(
-      generator_, requests, path,
-      {.model = model_name(policy), .fingerprint = fingerprint, .seed = config_.seed}, options);
+  const auto result = rollout::make_bank(generator_, requests, path,
+                                         {.model = model_name(policy), .fingerprint = fingerprint}, options);
   SuppliedRollouts supplied;
   supplied.is_complete = result.is_finished;
   supplied.sampling_seconds = result.run.seconds;

@@ -67,6 +67,7 @@ class RolloutSupply {
   io::RolloutLimits limits() const;
   std::string model_name(const rollout::Policy& policy) const;
   void check_initial_bank() const;
+  std::vector<rollout::Request> bank_requests(const std::string& part) const;
   bool make_bank(const Path& path, const rollout::Policy& policy, const std::string& part);
   std::vector<Rollout> read_bank(const Source& source, const Path& path) const;
   SuppliedRollouts sample(uint64_t iteration, uint64_t step, uint64_t count, SupplyState& state);

@@ -201,7 +201,34 @@ TEST_F(Curricula, AContinuationRunsItsOwnStages) {
   EXPECT_EQ(metrics.iterations[0].policy_step, 6u);
   EXPECT_EQ(metrics.iterations[0].rollout_policy_age,
             6);  // the bank is that of the student before all training
-  EXPECT_EQ(budget_of(metrics), (Budget{20, 12, 6, 2}));
+  EXPECT_EQ(budget_of(metrics), (Budget{40, 12, 6, 4})) << "those of both runs";
+}
+
+TEST_F(Curricula, BanksOfDifferentSizeAndTrainingRoundsShareNoResponses) {
+  run("[{source: current, iterations: 1}, {source: initial}]", 2);
+  test::run_to_the_end(world.config("larger", {"train.iterations=1", "curriculum.stages=[{source: initial}]",
+                                               "curriculum.bank.responses=40"}));
+  const auto round = io::read_rollouts(world.path("run") / "rollouts" / "iter-0001.jsonl");
+  const auto bank = io::read_rollouts(world.path("run") / "banks" / "initial.jsonl");
+  const auto larger = io::read_rollouts(world.path("larger") / "banks" / "initial.jsonl");
+  ASSERT_LT(bank.size(), larger.size());
+  std::vector<std::vector<Token>> seen[3];  // long enough not to be equal by chance
+  for (size_t i = 0; i < round.size(); ++i) {
+    ASSERT_EQ(round[i].query_id, bank[i].query_id);
+    ASSERT_EQ(round[i].query_id, larger[i].query_id);
+    if (std::min({round[i].response_ids.size(), bank[i].response_ids.size(), larger[i].response_ids.size()}) <
+        4)
+      continue;
+    seen[0].push_back(round[i].response_ids);
+    seen[1].push_back(bank[i].response_ids);
+    seen[2].push_back(larger[i].response_ids);
+  }
+  ASSERT_GT(seen[0].size(), 2u);
+  for (size_t i = 0; i < seen[0].size(); ++i) {
+    EXPECT_NE(seen[0][i], seen[1][i]);
+    EXPECT_NE(seen[0][i], seen[2][i]);
+    EXPECT_NE(seen[1][i], seen[2][i]);
+  }
 }
 
 TEST_F(Curricula, ATriggerWithOneMinibatchSaysWhyThereIsNoComparison) {

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/rng.h"
 #include "eval/evaluate.h"
 #include "eval/responses.h"
 #include "eval/suite.h"
@@ -39,7 +38,7 @@ bool evaluate_student(const TrainConfig& config, const io::RunDirectory& directo
   const auto generated = eval::generate_responses(
       engine, suite, tokenizer, models.student_renderer->chat_template(), folder,
       {config.student + " after " + std::to_string(step) + " steps", rollout::weights_fingerprint(student),
-       derive_seed(config.seed, "evaluation")});
+       config.seed});
   if (!generated.is_finished) return false;
   eval::ScoringConfig scoring;
   for (const uint64_t budget : config.eval.budgets) scoring.budgets.push_back(static_cast<uint32_t>(budget));

@@ -44,13 +44,15 @@ std::string iteration_line(const IterationRecord& r, uint64_t total, std::option
   return fit_line(parts, terminal_columns());
 }
 
-// C and U at the end are what the configuration promised.
-void check_budget(const TrainConfig& config, const Trainer& trainer, uint64_t first_step) {
+// C and U at the end are what the configuration promised, behind those of a run that is continued.
+void check_budget(const TrainConfig& config, const Trainer& trainer, uint64_t first_consumed,
+                  uint64_t first_step) {
   const uint64_t consumed = config.train.iterations * config.train.responses_per_iteration;
   const uint64_t steps = config.train.iterations * steps_per_iteration(config);
-  if (trainer.consumed() != consumed || trainer.step() - first_step != steps)
-    fail("the run consumed C = ", trainer.consumed(), " responses in U = ", trainer.step() - first_step,
-         " steps; planned were ", consumed, " and ", steps, " (a fault in the program: please report it)");
+  if (trainer.consumed() - first_consumed != consumed || trainer.step() - first_step != steps)
+    fail("the run consumed C = ", trainer.consumed() - first_consumed,
+         " responses in U = ", trainer.step() - first_step, " steps; planned were ", consumed, " and ", steps,
+         " (a fault in the program: please report it)");
 }
 
 double unix_time() {
@@ -107,6 +109,7 @@ class Session {
     LocalRun local(config_, directory_, models_, queries_, hooks.on_progress);
     Trainer trainer(config_, local.parts(), local.start, hooks);
     first_step_ = trainer.step();
+    first_consumed_ = trainer.consumed();
     io::require_free_space(directory_.path(), 2 * local.learner.saved_bytes(),
                            "the next checkpoint and the one before it");
     restore(trainer);
@@ -144,7 +147,7 @@ class Session {
       if (!evaluate_if_due(trainer, local.learner)) return stop(trainer);
       if (stop_requested() && !trainer.is_done()) return stop(trainer);
     }
-    check_budget(config_, trainer, first_step_);
+    check_budget(config_, trainer, first_consumed_, first_step_);
     return RunOutcome::done;
   }
 
@@ -155,7 +158,7 @@ class Session {
   const QuerySet queries_;
   io::CheckpointStore store_;
   std::optional<io::TensorBoardWriter> tensorboard_;
-  uint64_t first_step_ = 0;
+  uint64_t first_consumed_ = 0, first_step_ = 0;  // of the run that is continued, if one is
   std::optional<uint64_t> saved_step_;
   std::optional<double> known_seconds_;  // of an iteration that an earlier session made
   double evaluation_seconds_ = 0;        // of the last one, until the next line tells of it

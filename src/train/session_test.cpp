@@ -286,12 +286,32 @@ TEST_F(Session, ContinuesWithWeightsAndOptimizerOfACheckpoint) {
   EXPECT_EQ(final_weights(half), expected);
   EXPECT_EQ(metrics.iterations.front().policy_step, 6u);
   EXPECT_EQ(metrics.iterations.back().step, 12u);
-  EXPECT_EQ(metrics.iterations.back().consumed, 20u);
+  EXPECT_EQ(metrics.iterations.back().consumed, 40u);
   // Other than starting anew from those weights: AdamW's moments count.
   const TrainConfig fresh =
       world.config("fresh", {"train.iterations=2", "student=" + (middle / "model").string(),
                              "curriculum.stages=[{source: bank, path: " + rest + "}]"});
   EXPECT_NE(uninterrupted(fresh), expected);
+}
+
+// The request counter goes on, and the draws of a round depend on its step: nothing shows where a run was
+// continued.
+TEST_F(Session, AContinuationOnCurrentRolloutsEqualsARunThatDidNotEnd) {
+  const TrainConfig whole = world.config(
+      "whole", {"train.iterations=4", "curriculum.stages=[{source: current}]", "checkpoint.keep=0"});
+  const std::string expected = uninterrupted(whole);
+  const Path middle = world.path("whole") / "checkpoints" / "step-00006";
+  const TrainConfig half = world.config(
+      "half",
+      {"train.iterations=2", "curriculum.stages=[{source: current}]", "continue_from=" + middle.string()});
+  const auto metrics = test::run_to_the_end(half);
+  EXPECT_EQ(final_weights(half), expected);
+  EXPECT_EQ(read_file(world.path("half") / "rollouts" / "iter-0001.jsonl"),
+            read_file(world.path("whole") / "rollouts" / "iter-0003.jsonl"));
+  const IterationRecord& last = metrics.iterations.back();
+  EXPECT_EQ(last.consumed, 40u);
+  EXPECT_EQ(last.queries, 6u);
+  EXPECT_EQ(last.rounds, 4u);
 }
 
 // --- bad input ---

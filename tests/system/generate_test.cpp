@@ -71,6 +71,15 @@ TEST_F(Generate, WritesRolloutsFromIdsWithoutATokenizer) {
   EXPECT_NE(rollouts[0].response_ids, rollouts[1].response_ids);
 }
 
+TEST_F(Generate, AnotherStreamIsOtherResponses) {
+  ASSERT_EQ(shell(command("--max-tokens 20", "prompts.jsonl", "one.jsonl")).exit_code, 0);
+  ASSERT_EQ(shell(command("--max-tokens 20 --stream prefixes", "prompts.jsonl", "two.jsonl")).exit_code, 0);
+  const auto one = io::read_rollouts(at("one.jsonl")), two = io::read_rollouts(at("two.jsonl"));
+  EXPECT_NE(one[0].response_ids, two[0].response_ids);
+  EXPECT_EQ(io::read_bank_meta(at("one.jsonl"))->stream, "generate");
+  EXPECT_EQ(io::read_bank_meta(at("two.jsonl"))->stream, "generate prefixes");
+}
+
 TEST_F(Generate, RunsEveryArchitectureInBothPrecisions) {
   for (const char* architecture : {"Qwen2ForCausalLM", "Qwen3MoeForCausalLM", "Qwen3ForCausalLM"}) {
     std::filesystem::remove_all(at("model"));
