@@ -35,7 +35,7 @@ Examples:
   ropd generate --model models/Qwen3-0.6B --prompts questions.jsonl --greedy --no-thinking --stream --out responses.jsonl)";
 
 struct GenerateOptions {
-  std::string model, prompts, out, stream;
+  std::string model, prompts, out, purpose;
   uint32_t n = 1;
   int64_t max_tokens = 512;
   rollout::SamplingConfig sampling;
@@ -180,7 +180,7 @@ rollout::EngineConfig engine_config(const GenerateOptions& options, const Genera
 }
 
 RandomStream stream_of(const GenerateOptions& options) {
-  return {options.seed, options.stream.empty() ? "generate" : "generate " + options.stream};
+  return {options.seed, options.purpose.empty() ? "generate" : "generate " + options.purpose};
 }
 
 void print_summary(const GenerateOptions& options, const rollout::BankResult& result, size_t num_responses) {
@@ -276,7 +276,7 @@ void add_generate(CLI::App& app) {
   command->add_option("--seed", options->seed, "of all draws")
       ->check(CLI::Range(uint64_t{0}, (uint64_t{1} << 53) - 1))
       ->capture_default_str();
-  command->add_option("--stream", options->stream,
+  command->add_option("--purpose", options->purpose,
                       "what the responses are for: another name, other draws (never those of training)");
   command->add_option("--precision", options->precision, "of matrix products")
       ->check(CLI::IsMember({"bf16", "f32"}))

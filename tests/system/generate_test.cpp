@@ -71,9 +71,9 @@ TEST_F(Generate, WritesRolloutsFromIdsWithoutATokenizer) {
   EXPECT_NE(rollouts[0].response_ids, rollouts[1].response_ids);
 }
 
-TEST_F(Generate, AnotherStreamIsOtherResponses) {
+TEST_F(Generate, AnotherPurposeIsOtherResponses) {
   ASSERT_EQ(shell(command("--max-tokens 20", "prompts.jsonl", "one.jsonl")).exit_code, 0);
-  ASSERT_EQ(shell(command("--max-tokens 20 --stream prefixes", "prompts.jsonl", "two.jsonl")).exit_code, 0);
+  ASSERT_EQ(shell(command("--max-tokens 20 --purpose prefixes", "prompts.jsonl", "two.jsonl")).exit_code, 0);
   const auto one = io::read_rollouts(at("one.jsonl")), two = io::read_rollouts(at("two.jsonl"));
   EXPECT_NE(one[0].response_ids, two[0].response_ids);
   EXPECT_EQ(io::read_bank_meta(at("one.jsonl"))->stream, "generate");
