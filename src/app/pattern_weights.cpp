@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/parallel.h"
+
 namespace ropd::app {
 
 model::Weights pattern_weights(const ModelConfig& config, DType dtype, float scale) {
@@ -25,15 +27,19 @@ model::Weights pattern_weights(const ModelConfig& config, DType dtype, float sca
   owner->matrices.resize(count * dtype_bytes(dtype));
   owner->ones.resize(static_cast<size_t>(longest));
   owner->ones.fill(1.0f);
-#pragma omp parallel for schedule(static)
-  for (size_t i = 0; i < count; ++i) {
+  constexpr int64_t kChunk = 1 << 14;
+  const auto make = [&](size_t i) {
     const float value = scale * (static_cast<float>((i * 2654435761u) >> 8 & 0xffff) / 32768.0f - 1.0f);
     if (dtype == DType::f32)
       reinterpret_cast<float*>(owner->matrices.data())[i] = value;
     else
       reinterpret_cast<uint16_t*>(owner->matrices.data())[i] =
           dtype == DType::bf16 ? float_to_bf16(value) : float_to_f16(value);
-  }
+  };
+  parallel_chunks(static_cast<int64_t>(count), kChunk, 4 * static_cast<int64_t>(count),
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t i = begin; i < end; ++i) make(static_cast<size_t>(i));
+                  });
   model::Weights weights = model::assemble_weights(
       config,
       [&](const std::string& name) {

@@ -2,10 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <cmath>
 #include <vector>
+
+#include "base/threads.h"
 
 namespace ropd::curriculum {
 namespace {
@@ -125,15 +126,15 @@ std::vector<Vector> wavy_gradients(size_t size, float phase) {
 }
 
 TEST(GradientStatistics, HasTheSameBitsForAnyNumberOfThreads) {
-  const int threads = omp_get_max_threads();
+  const size_t threads = num_threads();
   Comparison results[2];
   for (int run = 0; run < 2; ++run) {
-    omp_set_num_threads(run == 0 ? 1 : 3);
+    set_num_threads(run == 0 ? 1 : 3);
     Fixture f(200001);
     (void)f.iterate(wavy_gradients(200001, 0.1f));
     results[run] = f.iterate(wavy_gradients(200001, 0.2f));
   }
-  omp_set_num_threads(threads);
+  set_num_threads(threads);
   EXPECT_EQ(*results[0].distance, *results[1].distance);
   EXPECT_EQ(*results[0].noise, *results[1].noise);
 }

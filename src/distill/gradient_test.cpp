@@ -1,12 +1,12 @@
 #include "distill/gradient.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <cmath>
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "base/threads.h"
 #include "distill/scoring.h"
 #include "support/naive_model.h"
 
@@ -181,27 +181,27 @@ TEST(MinibatchGradient, IsTheFoldOfTheShardsGradientsInOrder) {
 }
 
 TEST(MinibatchGradient, HasTheSameBitsWithAnyThreadsAndInASmallAndALargeModel) {
-  const int before = omp_get_max_threads();
+  const size_t before = num_threads();
   for (const auto precision : {Precision::f32, Precision::bf16}) {
     const auto config = tiny_config(Architecture::qwen3, true);
     const auto student = random_parameters(config, 5), teacher = random_parameters(config, 6);
     const Prepared p = prepare(student, teacher, {});
     const GradientConfig settings{.precision = precision};
     const auto shards = three_shards(p);
-    omp_set_num_threads(1);
+    set_num_threads(1);
     model::Weights weights = student.weights();
     const Outcome one = run(weights, shards, settings);
     for (const auto sharing : {model::Sharing::sequences, model::Sharing::products})
       for (const bool keeps_memory : {true, false})
         for (const int threads : {1, 2, 3, 7}) {
-          omp_set_num_threads(threads);
+          set_num_threads(threads);
           weights.execution = {sharing, keeps_memory};
           const Outcome other = run(weights, shards, settings);
           EXPECT_EQ(one.gradient, other.gradient) << threads;
           EXPECT_EQ(one.result.weighted_loss, other.result.weighted_loss);
         }
   }
-  omp_set_num_threads(before);
+  set_num_threads(before);
 }
 
 TEST(MinibatchGradient, AFailureInOneShardReachesTheCaller) {
@@ -209,10 +209,10 @@ TEST(MinibatchGradient, AFailureInOneShardReachesTheCaller) {
   const auto student = random_parameters(config, 5), teacher = random_parameters(config, 6);
   Prepared p = prepare(student, teacher, {});
   p.rollouts[3].response_ids[0] = 37;  // outside the vocabulary
-  const int before = omp_get_max_threads();
-  omp_set_num_threads(3);
+  const size_t before = num_threads();
+  set_num_threads(3);
   EXPECT_THROW(run(student.weights(), three_shards(p)), Error);
-  omp_set_num_threads(before);
+  set_num_threads(before);
 }
 
 TEST(MinibatchGradient, HoldsOneGradientMoreForALargeModelAndOneAShardForASmallOne) {

@@ -1,12 +1,12 @@
 #include "model/training_pass.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <cmath>
 #include <numeric>
 
 #include "base/error.h"
+#include "base/threads.h"
 #include "kernels/vocab_head.h"
 #include "kernels/vocab_rows.h"
 #include "model/forward.h"
@@ -138,19 +138,19 @@ TEST_P(EveryTrainableArchitecture, RecomputedLayersGiveTheSameBits) {
 
 TEST_P(EveryTrainableArchitecture, PartsAndThreadsGiveTheSameBits) {
   const auto parameters = random_parameters(tiny_config(GetParam().first, GetParam().second), 8);
-  const int before = omp_get_max_threads();
+  const size_t before = num_threads();
   for (const auto precision : {Precision::f32, Precision::bf16}) {
-    omp_set_num_threads(1);
+    set_num_threads(1);
     const auto whole = gradient_of(parameters, {many_sequences()}, {.precision = precision});
     for (const int threads : {1, 3})
       for (const size_t sequences : {1, 7, 40}) {
-        omp_set_num_threads(threads);
+        set_num_threads(threads);
         EXPECT_EQ(whole, gradient_of(parameters, {many_sequences()},
                                      {.precision = precision, .sequences_a_part = sequences}))
             << threads << " threads, " << sequences << " sequences a part";
       }
   }
-  omp_set_num_threads(before);
+  set_num_threads(before);
 }
 
 TEST(TrainingPass, GradientsOfMicrobatchesAddUpBitForBitWhenEmbeddingsAreUntied) {

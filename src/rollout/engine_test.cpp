@@ -309,7 +309,7 @@ TEST_F(EngineTest, ThreadsWithSequencesOfTheirOwnGiveTheSameResponses) {
   const Result expected = run_on(1, &alone);
   EXPECT_GT(alone.num_preemptions, 0u) << "or little is shown";
   EXPECT_EQ(decode_lanes(parameters_.weights().execution, requests_.size()),
-            std::min<size_t>(6, static_cast<size_t>(omp_get_max_threads())));
+            std::min<size_t>(6, num_threads()));
   for (const int threads : {2, 3, 6})
     expect_same(expected, run_on(threads), std::to_string(threads) + " threads");
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <omp.h>
 #include <ropd_source_directory.h>
 
 #include <cstdlib>
@@ -410,11 +409,11 @@ TEST_F(Session, BitsDependOnShardsButNeverOnThreads) {
   std::set<std::string> of_shards;
   for (const char* shards : {"1", "2", "8"}) {
     const auto trained = [&](int threads) {
-      omp_set_num_threads(threads);
+      set_num_threads(threads);
       const std::string name = std::string(shards) + "-" + std::to_string(threads);
       const std::string weights =
           uninterrupted(world.config(name, {"train.iterations=2", std::string("train.shards=") + shards}));
-      omp_set_num_threads(1);
+      set_num_threads(1);
       return weights;
     };
     const std::string one = trained(1);
