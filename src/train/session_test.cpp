@@ -412,7 +412,7 @@ TEST_F(Session, BitsDependOnShardsButNeverOnThreads) {
       set_num_threads(threads);
       const std::string name = std::string(shards) + "-" + std::to_string(threads);
       const std::string weights =
-          uninterrupted(world.config(name, {"train.iterations=2", std::string("train.shards=") + shards}));
+          uninterrupted(world.config(name, {"train.iterations=3", std::string("train.shards=") + shards}));
       set_num_threads(1);
       return weights;
     };
@@ -424,9 +424,7 @@ TEST_F(Session, BitsDependOnShardsButNeverOnThreads) {
 }
 
 TEST_F(Session, ARunOfAnEarlierVersionGoesOnWithOneShard) {
-  const auto settings = [&](const char* output) {
-    return world.config(output, {"train.iterations=3", "train.shards=1"});
-  };
+  const auto settings = [&](const char* output) { return world.config(output, {"train.iterations=3"}); };
   const std::string expected = uninterrupted(settings("whole"));
   const TrainConfig config = settings("older");
   start_run(config, "test", {.on_step = [](const StepRecord& step) {
@@ -471,7 +469,8 @@ std::string golden_text(const io::Metrics& metrics) {
 }
 
 TEST_F(Session, ReproducesTheGoldenRun) {
-  const std::string found = golden_text(test::run_to_the_end(world.config("run", {"train.iterations=12"})));
+  const std::string found = golden_text(test::run_to_the_end(
+      world.config("run", {"train.iterations=12", "train.shards=2", "trigger.persistence=1"})));
   const Path path = Path(ROPD_SOURCE_DIR) / "tests" / "golden" / "tiny_run_losses.txt";
   if (std::getenv("ROPD_WRITE_GOLDEN")) write_file_atomically(path, found);
   const std::string expected = read_file(path);

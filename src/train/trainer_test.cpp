@@ -91,7 +91,7 @@ TEST_P(AgainstTheReference, LossesNormsAndWeightsAgree) {
     for (size_t m = 0; m < 3; ++m) {
       const StepRecord& step = record->steps[m];
       EXPECT_NEAR(step.loss, expected[m].loss, 1e-5 * std::max(1.0, std::abs(expected[m].loss)));
-      EXPECT_NEAR(step.grad_norm, expected[m].grad_norm, 1e-5 * std::max(1.0, expected[m].grad_norm));
+      EXPECT_NEAR(step.grad_norm, expected[m].grad_norm, 2e-5 * std::max(1.0, expected[m].grad_norm));
       EXPECT_NEAR(step.clip.clip_fraction, expected[m].clip_fraction, 1e-9);
       EXPECT_NEAR(step.clip.dual_clip_fraction, expected[m].dual_clip_fraction, 1e-9);
       EXPECT_EQ(step.scale, m < 2 ? 1.0 : 0.5);

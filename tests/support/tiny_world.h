@@ -136,7 +136,7 @@ class TinyWorld {
                              ", prompt_suffix: \"\", select: {all: true}}\n" + R"(
 rollout: {max_response_tokens: 8, precision: f32, memory_gb: 0.002}
 train: {iterations: 4, responses_per_iteration: 10, minibatch: 4, learning_rate: 0.0003, teacher_precision: f32,
-        shards: 2, microbatch_tokens: 24}
+        shards: 1, microbatch_tokens: 24}
 objective: {top_k: 8}
 curriculum: {bank: {responses: 20}}
 alarms: {student_mass: 0, truncation: 1}
