@@ -24,8 +24,8 @@ class LocalGeneratorTest : public testing::Test {
             model::Precision::f32, config(), keeps_memory};
   }
   static Rollout sample(Generator& generator) {
-    const Request request{"q", 0, std::make_shared<const std::vector<Token>>(std::vector<Token>{1, 2}), 5,
-                          ""};
+    const Request request{
+        "q", 0, std::make_shared<const std::vector<Token>>(std::vector<Token>{1, 2}), {5, "test"}, ""};
     Rollout found;
     generator.run(std::span(&request, 1), {.on_done = [&](size_t, Rollout&& rollout) { found = rollout; }});
     return found;

@@ -134,11 +134,7 @@ LearnerState FullLearner::save(const Path& folder, const std::string& descriptio
 
 void FullLearner::restore(const Path& folder, const LearnerState& state) {
   const io::ModelDirectory saved(folder / "model");
-  const auto has_same_shape = [](const model::ParameterSlot& a, const model::ParameterSlot& b) {
-    return a.name == b.name && a.shape == b.shape;
-  };
-  if (!std::ranges::equal(model::parameter_layout(saved.config()), parameters_.slots(), has_same_shape))
-    fail(saved.path().string(), ": is another model than the one that is trained (its tensors differ)");
+  io::require_same_model(saved.config(), saved.path().string(), parameters_.config());
   const auto loaded = model::Parameters::load(saved);
   std::copy(loaded.values().begin(), loaded.values().end(), parameters_.values().begin());
   const RestoredVector moments[] = {{kFirstMoment, first_moment_.values()},

@@ -14,12 +14,16 @@ bool keeps_memory(const ModelPair& models) {
          model::choose_execution(models.student->config(), read_memory_info().total_bytes).keeps_memory;
 }
 
+uint64_t first_step(const TrainConfig& config) {
+  return config.continue_from ? read_run_state(*config.continue_from).run.step : 0;
+}
+
 FullLearnerConfig learner_config(const TrainConfig& config, const io::RunDirectory& directory,
                                  const ModelPair& models) {
   FullLearnerConfig result{.adamw = adamw_settings(config),
                            .precision = config.train.precision,
                            .activation_bytes = activation_budget(config),
-                           .has_statistics = make_curriculum(config).can_watch(),
+                           .has_statistics = make_curriculum(config, first_step(config)).can_watch(),
                            .keeps_memory = keeps_memory(models),
                            .model_files = {.source_directory = config.student,
                                            .config_json = models.student->config_json(),
@@ -69,8 +73,8 @@ RolloutSupply::Decode decode_with(const ModelPair& models) {
   return [&models](std::span<const Token> ids) { return models.student_renderer->tokenizer().decode(ids); };
 }
 
-// Takes weights and optimizer over; statistics of gradients begin anew. A continuation goes on counting: its responses are
-// new ones, and C, N and M are those of both runs. Banks are its own.
+// Takes weights and optimizer over; statistics of gradients begin anew. A continuation goes on counting: its
+// responses are new ones, and C, N and M are those of both runs. Banks are its own.
 void continue_from(Learner& learner, RolloutSupply& supply, RunState& start, const Path& checkpoint) {
   io::verify_checkpoint(checkpoint);
   const SavedRun before = read_run_state(checkpoint);

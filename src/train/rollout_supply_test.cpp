@@ -204,6 +204,17 @@ TEST_F(Curricula, AContinuationRunsItsOwnStages) {
   EXPECT_EQ(budget_of(metrics), (Budget{40, 12, 6, 4})) << "those of both runs";
 }
 
+// Steps of a continuation are counted from the first step of the run that it continues.
+TEST_F(Curricula, AContinuationFreezesABankOfItsOwn) {
+  run("[{source: current}]", 2);
+  const Path checkpoint = world.path("run") / "checkpoints" / "step-00006";
+  const auto metrics = test::run_to_the_end(
+      world.config("next", {"train.iterations=2",
+                            "curriculum.stages=[{source: current, iterations: 1}, {source: recent, step: 9}]",
+                            "continue_from=" + checkpoint.string()}));
+  EXPECT_THAT(sources_of(metrics), ElementsAre("current", "recent:9"));
+}
+
 TEST_F(Curricula, BanksOfDifferentSizeAndTrainingRoundsShareNoResponses) {
   run("[{source: current, iterations: 1}, {source: initial}]", 2);
   test::run_to_the_end(world.config("larger", {"train.iterations=1", "curriculum.stages=[{source: initial}]",

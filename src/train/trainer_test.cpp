@@ -389,7 +389,7 @@ class GeneratorDouble final : public rollout::Generator {
                         .prompt_ids = *requests[i].prompt,
                         .response_ids = {static_cast<Token>(1 + requests[i].sample % 7)},
                         .policy_step = step_,
-                        .seed = requests[i].seed,
+                        .seed = requests[i].stream.seed,
                         .text = std::nullopt});
     return {.num_done = requests.size()};
   }
