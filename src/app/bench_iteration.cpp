@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "app/output.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -113,7 +114,7 @@ void BenchIteration::run() const {
   std::filesystem::remove_all(folder_ / "run");
   const Silence silence;
   if (train::start_run(train::parse_train_config(text, "bench"), "ropd bench") != train::RunOutcome::done)
-    fail("bench: the iteration was stopped");
+    end_stopped("stopped; nothing is kept");
 }
 
 }  // namespace ropd::app

@@ -1,6 +1,7 @@
 // The subcommands of the program, one file each: add_NAME declares options and sets a callback that parses,
 // builds, runs. A callback reports failure by fail() (exit code 1) and wrong usage by throwing
-// CLI::ValidationError (exit code 2). Results go to stdout or files, messages through base/log.h. --quiet,
+// CLI::ValidationError (exit code 2), and an end on request by end_stopped (app/output.h, exit code 3).
+// Results go to stdout or files, messages through base/log.h. --quiet,
 // --json and --threads belong to the program and are in force before a callback runs; a command whose output
 // is data asks wants_json(app). A command that polls stop_requested() calls install_stop_handlers() first; in
 // the others an interrupt simply ends the program.
@@ -15,6 +16,7 @@ bool wants_json(const CLI::App& app);
 void add_lab(CLI::App& app);
 void add_train(CLI::App& app);
 void add_resume(CLI::App& app);
+void add_verify(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_score(CLI::App& app);
 void add_sft(CLI::App& app);

@@ -7,7 +7,9 @@
 #include <optional>
 #include <set>
 
+#include "app/arguments.h"
 #include "app/commands.h"
+#include "app/output.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -63,7 +65,8 @@ void print_result(const CLI::App& command, const Json& json, const std::string& 
 std::string counted(uint64_t count, const char* what) { return format_count(double(count)) + " " + what; }
 
 struct PrepareOptions {
-  std::string in, out, strip_prefix, strip_suffix;
+  std::string in, strip_prefix, strip_suffix;
+  Output out;
   bool keeps_duplicates = false, excludes_han = false;
   uint32_t max_prompt_tokens = 0;
   PromptOptions prompt;
@@ -90,7 +93,7 @@ void keep_if(std::vector<Query>& queries, std::vector<FilterStep>& steps, const 
 void report_steps(const CLI::App& command, const PrepareOptions& options, uint64_t num_read,
                   const std::vector<FilterStep>& steps) {
   std::string text = options.in + ": " + counted(num_read, "rows\n");
-  Json json = {{"in", options.in}, {"out", options.out}, {"read", num_read}, {"steps", Json::array()}};
+  Json json = {{"in", options.in}, {"out", options.out.path}, {"read", num_read}, {"steps", Json::array()}};
   for (const auto& step : steps) {
     text +=
         "  " + counted(step.num_dropped, "dropped: ") + step.said + " -> " + counted(step.num_left, "left\n");
@@ -98,7 +101,7 @@ void report_steps(const CLI::App& command, const PrepareOptions& options, uint64
   }
   const uint64_t written = steps.empty() ? num_read : steps.back().num_left;
   json["written"] = written;
-  print_result(command, json, text + options.out + ": " + counted(written, "queries\n"));
+  print_result(command, json, text + options.out.path + ": " + counted(written, "queries\n"));
 }
 
 void run_prepare(const CLI::App& command, const PrepareOptions& options) {
@@ -134,11 +137,11 @@ void run_prepare(const CLI::App& command, const PrepareOptions& options) {
             [&](size_t i) { return tokens[i] <= options.max_prompt_tokens; });
   }
   if (queries.empty()) fail(options.in, ": no query is left after the filters");
-  io::Dataset result{.path = options.out, .queries = queries};
+  io::Dataset result{.path = options.out.path, .queries = queries};
   result.places.resize(queries.size());
   std::iota(result.places.begin(), result.places.end(), uint64_t{1});
   io::check_unique_ids(result);
-  io::write_queries(options.out, queries);
+  io::write_queries(options.out.path, queries);
   report_steps(command, options, num_read, steps);
 }
 
@@ -147,7 +150,7 @@ void add_prepare(CLI::App& data) {
   CLI::App* command =
       data.add_subcommand("prepare", "filter a dataset: repeated prompts, language, prompt length");
   command->add_option("--in", options->in, "JSONL or parquet file")->required();
-  command->add_option("--out", options->out, "JSONL file to write")->required();
+  add_output(*command, options->out, "JSONL file to write")->required();
   command->add_flag("--keep-duplicates", options->keeps_duplicates,
                     "keep queries whose prompt occurs before");
   command->add_flag("--no-han", options->excludes_han, "drop queries with Chinese characters");
@@ -162,11 +165,15 @@ void add_prepare(CLI::App& data) {
       "Example:\n  ropd data prepare --in dapo-math-17k.parquet --out queries.jsonl --no-han --model "
       "models/Qwen3-0.6B "
       "--max-prompt-tokens 1024");
-  command->callback([command, options] { run_prepare(*command, *options); });
+  command->callback([command, options] {
+    check_output(options->out, {options->in});
+    run_prepare(*command, *options);
+  });
 }
 
 struct SelectOptions {
-  std::string in, out;
+  std::string in;
+  Output out;
   std::optional<uint64_t> count, seed, first;
   std::vector<std::string> ids;
 };
@@ -179,14 +186,14 @@ void run_select(const CLI::App& command, const SelectOptions& options) {
   const auto chosen = train::select_queries(
       dataset.queries,
       {.count = options.count, .seed = options.seed.value_or(0), .first = options.first, .ids = options.ids});
-  io::write_queries(options.out, chosen);
+  io::write_queries(options.out.path, chosen);
   print_result(
       command,
       {{"in", options.in},
-       {"out", options.out},
+       {"out", options.out.path},
        {"read", dataset.queries.size()},
        {"written", chosen.size()}},
-      options.out + ": " + counted(chosen.size(), "of ") + counted(dataset.queries.size(), "queries\n"));
+      options.out.path + ": " + counted(chosen.size(), "of ") + counted(dataset.queries.size(), "queries\n"));
 }
 
 void add_select(CLI::App& data) {
@@ -194,19 +201,23 @@ void add_select(CLI::App& data) {
   CLI::App* command =
       data.add_subcommand("select", "choose queries: at random by seed, the first n, or by id");
   command->add_option("--in", options->in, "JSONL or parquet file")->required();
-  command->add_option("--out", options->out, "JSONL file to write")->required();
+  add_output(*command, options->out, "JSONL file to write")->required();
   command->add_option("--count", options->count,
                       "this many at random; smaller choices of one seed are part of larger ones");
-  command->add_option("--seed", options->seed, "of the random choice");
+  command->add_option("--seed", options->seed, "of the random choice")->check(is_seed());
   command->add_option("--first", options->first, "the first n");
   command->add_option("--ids", options->ids, "these, in this order")->delimiter(',');
   command->footer(
       "Example:\n  ropd data select --in queries.jsonl --out q48.jsonl --count 48 --seed 20260829");
-  command->callback([command, options] { run_select(*command, *options); });
+  command->callback([command, options] {
+    check_output(options->out, {options->in});
+    run_select(*command, *options);
+  });
 }
 
 struct OrderOptions {
-  std::string in, out;
+  std::string in;
+  Output out;
   uint64_t seed = 0;
 };
 
@@ -214,22 +225,28 @@ void add_order(CLI::App& data) {
   auto options = std::make_shared<OrderOptions>();
   CLI::App* command = data.add_subcommand("order", "permute queries by seed");
   command->add_option("--in", options->in, "JSONL or parquet file")->required();
-  command->add_option("--out", options->out, "JSONL file to write")->required();
-  command->add_option("--seed", options->seed, "of the permutation; 0 keeps the order")->required();
+  add_output(*command, options->out, "JSONL file to write")->required();
+  command->add_option("--seed", options->seed, "of the permutation; 0 keeps the order")
+      ->required()
+      ->check(is_seed());
   command->footer("Example:\n  ropd data order --in q48.jsonl --out q48-order1.jsonl --seed 1");
   command->callback([command, options] {
+    check_output(options->out, {options->in});
     const auto ordered = train::order_queries(io::read_dataset(options->in).queries, options->seed);
-    io::write_queries(options->out, ordered);
-    print_result(
-        *command,
-        {{"in", options->in}, {"out", options->out}, {"seed", options->seed}, {"written", ordered.size()}},
-        options->out + ": " + counted(ordered.size(), "queries in the order of seed ") +
-            std::to_string(options->seed) + "\n");
+    io::write_queries(options->out.path, ordered);
+    print_result(*command,
+                 {{"in", options->in},
+                  {"out", options->out.path},
+                  {"seed", options->seed},
+                  {"written", ordered.size()}},
+                 options->out.path + ": " + counted(ordered.size(), "queries in the order of seed ") +
+                     std::to_string(options->seed) + "\n");
   });
 }
 
 struct OverlapOptions {
-  std::string in, out;
+  std::string in;
+  Output out;
   std::vector<std::string> benchmarks;
   double threshold = 0.5;
 };
@@ -270,14 +287,14 @@ void run_overlap(const CLI::App& command, const OverlapOptions& options) {
                                   {"pairs", pairs}});
   }
   json["repeated_queries"] = repeated.size();
-  if (!options.out.empty()) {
+  if (!options.out.path.empty()) {
     std::vector<Query> clean;
     for (size_t i = 0; i < dataset.queries.size(); ++i)
       if (!repeated.contains(i)) clean.push_back(dataset.queries[i]);
-    io::write_queries(options.out, clean);
-    json["out"] = options.out;
+    io::write_queries(options.out.path, clean);
+    json["out"] = options.out.path;
     json["written"] = clean.size();
-    text += options.out + ": " + counted(clean.size(), "queries without repeats\n");
+    text += options.out.path + ": " + counted(clean.size(), "queries without repeats\n");
   }
   print_result(command, json,
                text + counted(repeated.size(), "of ") +
@@ -297,11 +314,15 @@ void add_overlap(CLI::App& data) {
                    "share of a question's 8-word windows that counts as a repeat")
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
-  command->add_option("--out", options->out, "write the queries that repeat nothing");
+  add_output(*command, options->out, "write the queries that repeat nothing");
   command->footer(
       "Example:\n  ropd data overlap --in queries.jsonl --benchmark aime24.jsonl --benchmark math500.jsonl "
       "--out clean.jsonl");
-  command->callback([command, options] { run_overlap(*command, *options); });
+  command->callback([command, options] {
+    check_output(options->out, {options->in});
+    for (const std::string& benchmark : options->benchmarks) refuse_inputs(options->out.path, {benchmark});
+    run_overlap(*command, *options);
+  });
 }
 
 // Smallest, median, 95th percentile, largest and mean.

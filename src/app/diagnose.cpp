@@ -10,6 +10,7 @@
 #include <set>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "base/config_fields.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -21,6 +22,7 @@
 #include "diagnostics/prefixes.h"
 #include "diagnostics/probes.h"
 #include "io/model_directory.h"
+#include "io/model_path.h"
 #include "io/rollout_file.h"
 #include "stats/metrics.h"
 
@@ -319,18 +321,23 @@ void add_diagnose(CLI::App& app) {
   struct Options {
     std::string config;
     std::vector<std::string> overrides;
+    bool overwrites = false;
   };
   auto options = std::make_shared<Options>();
   auto* command =
       app.add_subcommand("diagnose", "students on fixed prefixes: KL matrix, likelihood, gradients");
   command->add_option("--config", options->config, "YAML file")->required();
   command->add_option("overrides", options->overrides, "key=value settings on top of the file");
+  command->add_flag("--overwrite", options->overwrites, "replace a diagnosis.json that exists");
   command->footer(kExamples);
   command->callback([options, command] {
     install_stop_handlers();
-    const auto config = load_config<DiagnoseConfig>(options->config, options->overrides);
+    auto config = load_config<DiagnoseConfig>(options->config, options->overrides);
+    config.teacher = io::find_model(config.teacher).string();
+    for (StudentConfig& student : config.students) student.model = io::find_model(student.model).string();
+    check_output({(Path(config.output) / "diagnosis.json").string(), options->overwrites}, {});
     const auto result = Diagnosis(config).run();
-    if (!result) fail("diagnose: interrupted; nothing was written");
+    if (!result) end_stopped("stopped; nothing was written, the same command begins again");
     std::filesystem::create_directories(config.output);
     const std::string text = result->dump(2) + "\n";
     write_file_atomically(Path(config.output) / "diagnosis.json", text);

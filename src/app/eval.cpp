@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <memory>
 
+#include "app/arguments.h"
 #include "app/commands.h"
+#include "app/output.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -38,7 +40,7 @@ struct EvalOptions {
   bool rescores = false, allows_missing = false, is_strict = false;
 };
 
-// Fills the folder; fails when a stop request ended it early.
+// Fills the folder; ends the program when a stop request came first.
 void generate(const EvalOptions& options, const eval::Suite& suite, const text::Tokenizer& tokenizer) {
   install_stop_handlers();
   const auto chat_template = text::ChatTemplate::load(options.model);
@@ -55,8 +57,9 @@ void generate(const EvalOptions& options, const eval::Suite& suite, const text::
       eval::generate_responses(engine, suite, tokenizer, chat_template, options.out,
                                {options.model, rollout::weights_fingerprint(weights), options.seed});
   if (!result.is_finished)
-    fail("interrupted with ", result.num_kept + result.run.num_done, " of ", suite.num_responses(),
-         " responses in ", options.out, " (the same command goes on)");
+    end_stopped("stopped with " + std::to_string(result.num_kept + result.run.num_done) + " of " +
+                std::to_string(suite.num_responses()) + " responses in " + options.out +
+                "; the same command goes on from here");
 }
 
 // Those given; otherwise the longest response of the generation.
@@ -105,8 +108,11 @@ void add_eval(CLI::App& app) {
   auto options = std::make_shared<EvalOptions>();
   CLI::App* command =
       app.add_subcommand("eval", "sample a model on benchmarks and score it at token budgets");
-  command->add_option("--model", options->model, "model directory; with --rescore only its tokenizer is read")
-      ->required();
+  command
+      ->add_option("--model", options->model,
+                   "model directory, checkpoint or run; with --rescore only its tokenizer is read")
+      ->required()
+      ->transform(to_model());
   command->add_option("--suite", options->suite, "three, eight or a YAML file")->required();
   command->add_option("--data", options->data, "folder of the benchmark files")->capture_default_str();
   command
@@ -118,9 +124,11 @@ void add_eval(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--budgets", options->budgets,
                       "score cuts at these lengths, 4096,8192 or 4K,8K (default: --max-tokens)");
-  command->add_option("--temperature", options->sampling.temperature, "of sampling")->capture_default_str();
+  command->add_option("--temperature", options->sampling.temperature, "of sampling")
+      ->check(is_temperature())
+      ->capture_default_str();
   command->add_option("--top-p", options->sampling.top_p, "of sampling")->capture_default_str();
-  command->add_option("--seed", options->seed, "of sampling")->capture_default_str();
+  command->add_option("--seed", options->seed, "of sampling")->check(is_seed())->capture_default_str();
   command->add_option("--precision", options->precision, "of matrix products")
       ->check(CLI::IsMember({"bf16", "f32"}))
       ->capture_default_str();

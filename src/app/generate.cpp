@@ -7,7 +7,9 @@
 #include <optional>
 #include <unordered_map>
 
+#include "app/arguments.h"
 #include "app/commands.h"
+#include "app/output.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -200,6 +202,7 @@ void print_summary(const GenerateOptions& options, const rollout::BankResult& re
 
 void generate(const GenerateOptions& options, bool as_json) {
   install_stop_handlers();
+  refuse_inputs(options.out, {options.prompts});
   const auto directory = std::make_shared<const io::ModelDirectory>(options.model);
   const TokenizerAndTemplate text = load_tokenizer_and_template(options.model);
   const auto queries = PromptReader(options, text).read();
@@ -212,10 +215,7 @@ void generate(const GenerateOptions& options, bool as_json) {
                                  engine_config(options, directory->generation()));
   const auto requests = rollout::make_requests(queries, 0, options.n, stream_of(options));
   engine.check(requests);
-  if (options.overwrites) {
-    for (const Path& path : {Path(options.out), io::bank_meta_path(options.out)})
-      std::filesystem::remove(path);
-  }
+  if (options.overwrites) io::remove_bank(options.out);
   rollout::BankOptions bank;
   bank.stage = "generate";
   if (text.tokenizer) bank.decode = [&](std::span<const Token> ids) { return text.tokenizer->decode(ids); };
@@ -228,20 +228,9 @@ void generate(const GenerateOptions& options, bool as_json) {
                                          {options.model, rollout::weights_fingerprint(weights)}, bank);
   if (options.streams) live.finish();
   if (!result.is_finished)
-    fail(options.out, ": stopped with ", result.num_kept + result.run.num_done, " of ", requests.size(),
-         " responses; the same command goes on from here");
+    end_stopped(options.out + ": stopped with " + std::to_string(result.num_kept + result.run.num_done) +
+                " of " + std::to_string(requests.size()) + " responses; the same command goes on from here");
   if (as_json) print_summary(options, result, requests.size());
-}
-
-// Checks of single options: wrong usage, said before anything is loaded.
-CLI::Validator number_in(const char* expected, bool (*is_right)(double)) {
-  return CLI::Validator(
-      [=](const std::string& text) -> std::string {
-        double value = NAN;
-        if (CLI::detail::lexical_cast(text, value) && is_right(value)) return "";
-        return "is " + text + ", expected " + expected;
-      },
-      "");
 }
 
 }  // namespace
@@ -249,7 +238,9 @@ CLI::Validator number_in(const char* expected, bool (*is_right)(double)) {
 void add_generate(CLI::App& app) {
   auto* command = app.add_subcommand("generate", "responses of a model to a file of prompts");
   auto options = std::make_shared<GenerateOptions>();
-  command->add_option("--model", options->model, "model directory")->required();
+  command->add_option("--model", options->model, "model directory, checkpoint or run")
+      ->required()
+      ->transform(to_model());
   command
       ->add_option("--prompts", options->prompts,
                    "JSON lines with messages, prompt or prompt_ids, or a query set")
@@ -262,7 +253,7 @@ void add_generate(CLI::App& app) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
       ->capture_default_str();
   command->add_option("--temperature", options->sampling.temperature, "of the softmax")
-      ->check(number_in("a number > 0 (for the likeliest token use --greedy)",
+      ->check(number_in("a number between 1e-6 and 1e6 (for the likeliest token use --greedy)",
                         [](double x) { return x >= 1e-6 && x <= 1e6; }))
       ->capture_default_str();
   command
@@ -273,9 +264,7 @@ void add_generate(CLI::App& app) {
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 31))
       ->capture_default_str();
   command->add_flag("--greedy", options->sampling.greedy, "always the likeliest token");
-  command->add_option("--seed", options->seed, "of all draws")
-      ->check(CLI::Range(uint64_t{0}, (uint64_t{1} << 53) - 1))
-      ->capture_default_str();
+  command->add_option("--seed", options->seed, "of all draws")->check(is_seed())->capture_default_str();
   command->add_option("--purpose", options->purpose,
                       "what the responses are for: another name, other draws (never those of training)");
   command->add_option("--precision", options->precision, "of matrix products")

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -25,7 +26,8 @@ Examples:
   ropd grade --in responses.jsonl --out graded.jsonl --strict --json)";
 
 struct GradeOptions {
-  std::string in, out;
+  std::string in;
+  Output out;
   bool strict = false;
 };
 
@@ -68,11 +70,13 @@ grading::Verdict grade_row(const Json& row, const std::string& where, grading::M
 GradeSummary grade_file(const GradeOptions& options) {
   const auto mode = options.strict ? grading::Mode::strict : grading::Mode::reference;
   io::JsonlReader reader(options.in);
-  AtomicFile out(options.out);
+  AtomicFile out(options.out.path);
   Progress progress("bytes graded", reader.size());
   GradeSummary summary;
   io::for_each_json_row(reader, [&](Json&& row, const std::string& where) {
-    if (stop_requested()) fail("interrupted at ", where, "; ", options.out, " was not written");
+    if (stop_requested())
+      end_stopped("stopped at " + where + "; " + options.out.path +
+                  " was not written, the same command begins again");
     auto verdict = grade_row(row, where, mode);
     ++summary.lines;
     summary.correct += verdict.correct ? 1 : 0;
@@ -98,11 +102,12 @@ void add_grade(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("grade", "compare boxed answers in responses with the expected ones");
   command->add_option("--in", options->in, "JSONL with \"response\" and \"answer\"")->required();
-  command->add_option("--out", options->out, "JSONL with the verdicts added")->required();
+  add_output(*command, options->out, "JSONL with the verdicts added")->required();
   command->add_flag("--strict", options->strict, "without the reference grader's known false positives");
   command->footer(kExamples);
   command->callback([options, &app] {
     install_stop_handlers();
+    check_output(options->out, {options->in});
     const GradeSummary summary = grade_file(*options);
     const double lines = static_cast<double>(summary.lines);
     if (wants_json(app)) {
@@ -114,7 +119,7 @@ void add_grade(CLI::App& app) {
       std::printf("%s\n", json.dump().c_str());
     } else {
       std::printf("%s: %llu lines, %llu correct (%.2f%%), %llu with an answer (%.2f%%)\n",
-                  options->out.c_str(), static_cast<unsigned long long>(summary.lines),
+                  options->out.path.c_str(), static_cast<unsigned long long>(summary.lines),
                   static_cast<unsigned long long>(summary.correct),
                   100.0 * static_cast<double>(summary.correct) / lines,
                   static_cast<unsigned long long>(summary.answers_found),

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/progress.h"
@@ -36,10 +37,8 @@ void run(lab::LabOptions options, bool makes_models) {
   const auto begin = std::chrono::steady_clock::now();
   lab::LabResults results;
   std::vector<lab::NamedRun> runs;
-  if (!lab::run_lab(options, results, runs)) {
-    log_info("stopped; the same command goes on where this one ended");
-    return;
-  }
+  if (!lab::run_lab(options, results, runs))
+    end_stopped("stopped; the same command goes on where this one ended");
   std::vector<std::string> arguments;
   for (const auto& [method, directory] : runs) arguments.push_back(method + "=" + directory.string());
   const Path page = options.output / "report.html";

@@ -1,13 +1,15 @@
 // The program: global options, the subcommands, exit codes. 0 done, 1 failed (one line on stderr), 2 wrong
-// usage.
+// usage, 3 stopped on request (app/output.h).
 #include <fcntl.h>
 #include <ropd_revision.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <span>
 #include <string>
@@ -18,6 +20,7 @@
 #include "base/config_fields.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/mapped_regions.h"
 #include "base/progress.h"
 #include "base/threads.h"
 #include "base/version.h"
@@ -43,6 +46,7 @@ void add_commands(CLI::App& app) {
   add_lab(app);
   add_train(app);
   add_resume(app);
+  add_verify(app);
   add_plan(app);
   add_score(app);
   add_sft(app);
@@ -137,6 +141,13 @@ void take_standard_descriptors() {
     if (::fcntl(descriptor, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) != descriptor) ::_exit(1);
 }
 
+// A file at the limit of its size is an error with a name (EFBIG), not the end of the program; likewise a
+// mapped file that can no longer be read.
+void name_files_in_faults() {
+  ::signal(SIGXFSZ, SIG_IGN);
+  install_bus_error_handler();
+}
+
 int run(int argument_count, char** arguments) {
   set_program_version({ROPD_VERSION, ROPD_REVISION});
   // Also what is wrong with the command line itself is told in the format it asks for.
@@ -151,12 +162,17 @@ int run(int argument_count, char** arguments) {
     return 0;
   } catch (const CLI::Success& success) {
     return app.exit(success);  // --help, --version
+  } catch (const CLI::RuntimeError& stopped) {
+    show_live_line("");
+    return stopped.get_exit_code();
   } catch (const CLI::ParseError& error) {
     return report_usage(app, error);
   } catch (const Error& error) {
     return report_failure(error.what());
   } catch (const std::bad_alloc&) {
     return report_failure("out of memory (smaller batch, shorter responses or fewer threads need less)");
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report_failure(error.path1().string() + ": " + error.code().message());
   } catch (const std::exception& error) {
     return report_failure(std::string("internal error: ") + error.what());
   }
@@ -167,5 +183,6 @@ int run(int argument_count, char** arguments) {
 
 int main(int argument_count, char** arguments) {
   ropd::app::take_standard_descriptors();
+  ropd::app::name_files_in_faults();
   return ropd::app::run(argument_count, arguments);
 }

@@ -1,24 +1,17 @@
 // ropd plan and the body of ropd train --dry-run.
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
 #include "app/commands.h"
 #include "app/plan.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "train/model_pair.h"
 #include "train/plan.h"
-#include "train/queries.h"
+#include "train/session.h"
 
 namespace ropd::app {
 namespace {
-
-bool has_weights(const std::string& directory) {
-  return std::filesystem::exists(Path(directory) / "model.safetensors") ||
-         std::filesystem::exists(Path(directory) / "model.safetensors.index.json");
-}
 
 Json plan_json(const train::Plan& plan) {
   Json memory = Json::object();
@@ -40,17 +33,11 @@ Json plan_json(const train::Plan& plan) {
           {"seconds_per_iteration", plan.seconds_per_iteration}};
 }
 
-// Loads both models and the queries, and shows what the student will read.
-void check_models(const train::TrainConfig& config) {
-  for (const std::string& directory : {config.student, config.teacher})
-    if (!has_weights(directory)) {
-      log_warning(directory, ": holds no weights; only its config.json could be checked");
-      return;
-    }
-  const auto models = train::load_models(config);
+// Everything that training would refuse, and what the student will read.
+void show_start(const train::TrainConfig& config) {
+  const auto [models, queries] = train::check_start(config);
   for (const std::string& note : models.notes) std::printf("note         %s\n", note.c_str());
-  if (!models.student_renderer || config.data.queries.empty()) return;
-  const auto queries = train::load_queries(config, *models.student_renderer);
+  if (queries.queries.empty()) return;
   const auto& first = queries.queries.front();
   std::printf("queries      %zu of %zu in %s (%zu too long)\n", queries.queries.size(), queries.num_in_file,
               config.data.queries.c_str(), queries.num_too_long);
@@ -62,14 +49,14 @@ void check_models(const train::TrainConfig& config) {
 
 }  // namespace
 
-void print_plan(const CLI::App& command, const train::TrainConfig& config, bool checks_models) {
+void print_plan(const CLI::App& command, const train::TrainConfig& config, bool checks_start) {
   const auto plan = train::make_plan(config, train::measure_flops());
   if (wants_json(command))
     std::printf("%s\n", plan_json(plan).dump(2).c_str());
   else
     std::fputs(train::plan_text(plan).c_str(), stdout);
   for (const std::string& warning : train::config_warnings(config)) log_warning(warning);
-  if (checks_models) check_models(config);
+  if (checks_start) show_start(config);
   train::check_plan(plan);
 }
 
@@ -87,7 +74,7 @@ void add_plan(CLI::App& app) {
   command->footer("Example:\n  ropd plan recipes/qwen3-0.6b-ropd.yaml train.microbatch_tokens=4096");
   command->callback([options, command] {
     print_plan(*command, train::load_train_config(options->config, options->overrides),
-               /*checks_models=*/false);
+               /*checks_start=*/false);
   });
 }
 

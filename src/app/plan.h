@@ -6,8 +6,8 @@
 
 namespace ropd::app {
 
-// Prints the plan; fails when the run cannot fit. checks_models: also load models and queries and show the
+// Prints the plan; fails when the run cannot fit. checks_start: also load models and queries and show the
 // first prompt.
-void print_plan(const CLI::App& command, const train::TrainConfig& config, bool checks_models);
+void print_plan(const CLI::App& command, const train::TrainConfig& config, bool checks_start);
 
 }  // namespace ropd::app

@@ -4,7 +4,9 @@
 #include <memory>
 #include <unordered_map>
 
+#include "app/arguments.h"
 #include "app/commands.h"
+#include "app/output.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -23,7 +25,8 @@ namespace ropd::app {
 namespace {
 
 struct Options {
-  std::string model, teacher, rollouts, out, queries, prompt_prefix, prompt_suffix;
+  std::string model, teacher, rollouts, queries, prompt_prefix, prompt_suffix;
+  Output out;
   uint32_t top_k = 16;
   std::string precision = "f32";
   double temperature = 1, teacher_temperature = 1;
@@ -73,6 +76,7 @@ std::optional<distill::TeacherTranslation> translation_for(const Options& option
 
 void run(const Options& options) {
   install_stop_handlers();
+  check_output(options.out, {options.rollouts, options.queries});
   const model::Weights student = load(options.model);
   const auto rollouts = io::read_rollouts(options.rollouts, {.vocab_size = student.config.vocab_size});
   distill::check_rollouts(rollouts, student.config);
@@ -89,7 +93,7 @@ void run(const Options& options) {
       .batch_tokens = options.batch_tokens};
   distill::ScoringConfig teacher_config = config;
   teacher_config.temperature = static_cast<float>(options.teacher_temperature);
-  AtomicFile out(options.out);
+  AtomicFile out(options.out.path);
   Progress progress("score", rollouts.size(), "tok");
   model::Workspace workspace, teacher_workspace;
   uint64_t tokens = 0;
@@ -108,7 +112,8 @@ void run(const Options& options) {
       tokens += s.sampled_logprobs.size();
     }
     progress.update(end, tokens);
-    if (stop_requested()) fail("stopped on request; ", options.out, " was not written");
+    if (stop_requested() && end < rollouts.size())
+      end_stopped("stopped; " + options.out.path + " was not written, the same command begins again");
   }
   progress.finish();
   out.commit();
@@ -120,10 +125,13 @@ void add_score(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("score", "log-probabilities of recorded responses under a student and a teacher");
-  command->add_option("--model", options->model, "student: model directory")
+  command->add_option("--model", options->model, "student: model directory, checkpoint or run")
       ->required()
-      ->check(CLI::ExistingDirectory);
-  command->add_option("--teacher", options->teacher, "model directory")->check(CLI::ExistingDirectory);
+      ->check(CLI::ExistingDirectory)
+      ->transform(to_model());
+  command->add_option("--teacher", options->teacher, "model directory, checkpoint or run")
+      ->check(CLI::ExistingDirectory)
+      ->transform(to_model());
   command->add_option("--rollouts", options->rollouts, "JSONL with query_id, prompt_ids, response_ids")
       ->required()
       ->check(CLI::ExistingFile);
@@ -134,11 +142,11 @@ void add_score(CLI::App& app) {
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
   command->add_option("--temperature", options->temperature, "student logits are divided by it")
-      ->check(CLI::PositiveNumber)
+      ->check(is_temperature())
       ->capture_default_str();
   command
       ->add_option("--teacher-temperature", options->teacher_temperature, "teacher logits are divided by it")
-      ->check(CLI::PositiveNumber)
+      ->check(is_temperature())
       ->capture_default_str();
   command->add_option("--batch-tokens", options->batch_tokens, "packed into one pass; never changes a result")
       ->check(CLI::PositiveNumber)
@@ -147,7 +155,7 @@ void add_score(CLI::App& app) {
       ->check(CLI::ExistingFile);
   command->add_option("--prompt-prefix", options->prompt_prefix, "put before each of them");
   command->add_option("--prompt-suffix", options->prompt_suffix, "put behind each of them");
-  command->add_option("--out", options->out, "JSONL of scores; appears whole")->required();
+  add_output(*command, options->out, "JSONL of scores; appears whole")->required();
   command->footer(
       "Example:\n  ropd score --model models/Qwen3-0.6B --teacher models/Qwen3-4B --rollouts bank.jsonl "
       "--out scores.jsonl");

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/stop.h"
@@ -40,7 +41,8 @@ void add_sft(CLI::App& app) {
       if (directory.config().is_moe()) fail(config.model, ": mixture-of-experts models cannot be trained");
       return model::Parameters::load(directory);
     });
-    if (outcome == train::RunOutcome::done) log_info("done: ", config.output, "/model");
+    if (outcome == train::RunOutcome::stopped) end_stopped();
+    log_info("done: ", config.output, "/model");
   });
 }
 

@@ -4,7 +4,9 @@
 #include <memory>
 #include <optional>
 
+#include "app/arguments.h"
 #include "app/commands.h"
+#include "app/output.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -31,7 +33,8 @@ Examples:
   ropd tokenize --model models/Qwen3-0.6B --chat --no-thinking --in chats.jsonl --out ids.jsonl)";
 
 struct TokenizeOptions {
-  std::string model, in, out;
+  std::string model, in;
+  Output out;
   bool is_chat = false, is_without_thinking = false;
 };
 
@@ -129,7 +132,7 @@ void run_tokenize(const CLI::App& command, const TokenizeOptions& options) {
   constexpr size_t kBatchLines = 512;
   const LineTokenizer lines(options);
   io::JsonlReader reader(options.in);
-  AtomicFile out(options.out);
+  AtomicFile out(options.out.path);
   Progress progress("bytes tokenized", reader.size(), "tok");
   uint64_t num_lines = 0, num_tokens = 0;
   std::vector<Row> batch;
@@ -151,13 +154,14 @@ void run_tokenize(const CLI::App& command, const TokenizeOptions& options) {
   progress.finish();
   out.commit();
   if (wants_json(command))
-    std::printf("%s\n",
-                Json{{"in", options.in}, {"out", options.out}, {"lines", num_lines}, {"tokens", num_tokens}}
-                    .dump()
-                    .c_str());
+    std::printf(
+        "%s\n",
+        Json{{"in", options.in}, {"out", options.out.path}, {"lines", num_lines}, {"tokens", num_tokens}}
+            .dump()
+            .c_str());
   else
-    log_info(options.out, ": ", format_count(double(num_lines)), " lines, ", format_count(double(num_tokens)),
-             " tokens");
+    log_info(options.out.path, ": ", format_count(double(num_lines)), " lines, ",
+             format_count(double(num_tokens)), " tokens");
 }
 
 }  // namespace
@@ -166,13 +170,18 @@ void add_tokenize(CLI::App& app) {
   auto* command = app.add_subcommand("tokenize", "turn texts or messages into token ids");
   auto options = std::make_shared<TokenizeOptions>();
   command->footer(kTokenizeExamples);
-  command->add_option("--model", options->model, "model directory with tokenizer.json")->required();
+  command->add_option("--model", options->model, "model directory with tokenizer.json, checkpoint or run")
+      ->required()
+      ->transform(to_model());
   command->add_flag("--chat", options->is_chat, "render \"messages\" with the generation prompt");
   command->add_flag("--no-thinking", options->is_without_thinking,
                     "pass enable_thinking=false to the template");
   command->add_option("--in", options->in, "JSONL file with \"text\" or \"messages\"")->required();
-  command->add_option("--out", options->out, "JSONL file to write")->required();
-  command->callback([command, options] { run_tokenize(*command, *options); });
+  add_output(*command, options->out, "JSONL file to write")->required();
+  command->callback([command, options] {
+    check_output(options->out, {options->in});
+    run_tokenize(*command, *options);
+  });
 }
 
 }  // namespace ropd::app

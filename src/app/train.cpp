@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/plan.h"
 #include "base/log.h"
 #include "base/stop.h"
@@ -14,8 +15,8 @@ namespace ropd::app {
 namespace {
 
 void report(train::RunOutcome outcome, const std::string& directory) {
-  if (outcome == train::RunOutcome::done)
-    log_info("done: ", directory, " (ropd report ", directory, " --out report.html)");
+  if (outcome == train::RunOutcome::stopped) end_stopped();
+  log_info("done: ", directory, " (ropd report ", directory, " --out report.html)");
 }
 
 }  // namespace
@@ -41,21 +42,36 @@ void add_train(CLI::App& app) {
       "  ropd train recipes/qwen3-0.6b-ropd.yaml train.iterations=5 output=runs/short --dry-run");
   command->callback([options, command] {
     const auto config = train::load_train_config(options->config, options->overrides);
-    if (options->dry_run) return print_plan(*command, config, /*checks_models=*/true);
+    if (options->dry_run) return print_plan(*command, config, /*checks_start=*/true);
     install_stop_handlers();
-    report(train::start_run(config, "ropd train " + options->config), config.output);
+    std::string line = "ropd train " + options->config;
+    for (const std::string& setting : options->overrides) line += " " + setting;
+    report(train::start_run(config, line), config.output);
   });
 }
 
 void add_resume(CLI::App& app) {
-  auto directory = std::make_shared<std::string>();
+  struct Options {
+    std::string directory;
+    train::ResumeOptions resume;
+  };
+  auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("resume", "go on with a run from its newest checkpoint that verifies");
-  command->add_option("run", *directory, "run directory")->required()->check(CLI::ExistingDirectory);
-  command->footer("Example:\n  ropd resume runs/qwen3-0.6b-ropd");
-  command->callback([directory] {
+  command->add_option("run", options->directory, "run directory")->required()->check(CLI::ExistingDirectory);
+  command->add_option("overrides", options->resume.overrides,
+                      "settings that change from here on, key=value: train.iterations, train.learning_rate, "
+                      "memory, checkpoint, eval, alarms, or paths of files that were moved");
+  command->add_flag("--start-over", options->resume.starts_over,
+                    "give up the checkpoints (moved aside) and begin at step 0");
+  command->footer(
+      "Examples:\n  ropd resume runs/qwen3-0.6b-ropd\n"
+      "  ropd resume runs/qwen3-0.6b-ropd train.iterations=20 teacher=/disk2/Qwen3-4B");
+  command->callback([options] {
     install_stop_handlers();
-    report(train::resume_run(*directory, "ropd resume " + *directory), *directory);
+    std::string line = "ropd resume " + options->directory;
+    for (const std::string& setting : options->resume.overrides) line += " " + setting;
+    report(train::resume_run(options->directory, line, {}, options->resume), options->directory);
   });
 }
 

@@ -386,6 +386,24 @@ std::string config_to_yaml(const C& config, bool with_comments = false) {
   return write_yaml(config_detail::to_node(config), with_comments);
 }
 
+// A key whose value differs between two configurations, as config_to_yaml writes both.
+struct ConfigDifference {
+  std::string key, before, after;
+};
+
+// In the order of the field lists; a list counts as one value.
+template <class C>
+std::vector<ConfigDifference> config_differences(C before, C after) {
+  std::vector<FieldInfo> old_values, new_values;
+  config_detail::describe(before, "", old_values);
+  config_detail::describe(after, "", new_values);
+  std::vector<ConfigDifference> differences;
+  for (size_t i = 0; i < old_values.size(); ++i)
+    if (old_values[i].default_value != new_values[i].default_value)
+      differences.push_back({old_values[i].key, old_values[i].default_value, new_values[i].default_value});
+  return differences;
+}
+
 // The content of docs/config.md.
 template <class C>
 std::string config_reference_markdown(std::string_view title) {

@@ -276,5 +276,18 @@ TEST(NearestName, IsEmptyWhenNothingIsNear) {
   EXPECT_EQ(nearest_name("temperature", names), "");
 }
 
+TEST(ConfigDifferences, NamesKeysWithBothValues) {
+  RunConfig before, after;
+  EXPECT_TRUE(config_differences(before, after).empty());
+  after.student = "other";
+  after.ids = {"a", "b"};
+  const auto differences = config_differences(before, after);
+  ASSERT_EQ(differences.size(), 2u);
+  EXPECT_EQ(differences[0].key, "student");
+  EXPECT_EQ(differences[0].after, "other");
+  EXPECT_EQ(differences[1].key, "ids");
+  EXPECT_EQ(differences[1].before, "[]");
+}
+
 }  // namespace
 }  // namespace ropd

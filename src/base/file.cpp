@@ -1,7 +1,6 @@
 #include "base/file.h"
 
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -17,6 +16,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/mapped_regions.h"
+#include "base/sha256.h"
 
 namespace ropd {
 namespace {
@@ -25,11 +26,31 @@ constexpr size_t kBufferBytes = size_t{1} << 20;
 
 std::string reason(int error_number) { return std::generic_category().message(error_number); }
 
+// What `call` returns; a call that a signal interrupted is made again.
+template <class Call>
+auto uninterrupted(Call call) {
+  for (;;) {
+    const auto result = call();
+    if (result != -1 || errno != EINTR) return result;
+  }
+}
+
+int open_file(const Path& path, int flags) {
+  return uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); });
+}
+
+int sync(int descriptor) {
+  return uninterrupted([&] { return ::fsync(descriptor); });
+}
+
+int cut_to(int descriptor, uint64_t size) {
+  return uninterrupted([&] { return ::ftruncate(descriptor, static_cast<off_t>(size)); });
+}
+
 // A descriptor that is closed at the end of the scope; for the short functions below.
 class Descriptor {
  public:
-  Descriptor(const Path& path, int flags, const char* action)
-      : value_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
+  Descriptor(const Path& path, int flags, const char* action) : value_(open_file(path, flags)) {
     if (value_ < 0) fail(path.string(), ": cannot ", action, ": ", reason(errno));
   }
   Descriptor(const Descriptor&) = delete;
@@ -92,7 +113,7 @@ void remove_stale_temporaries(const Path& path) {
     if (!name.starts_with(prefix) ||
         name.find_first_not_of("0123456789-", prefix.size()) != std::string::npos)
       continue;
-    const int descriptor = ::open(entry->path().c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const int descriptor = open_file(entry->path(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
     if (descriptor < 0) continue;
     if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) ::unlink(entry->path().c_str());
     ::close(descriptor);
@@ -105,12 +126,12 @@ int create_temporary(const Path& path, Path& temporary) {
   for (int attempt = 0;; ++attempt) {
     temporary = path;
     temporary += ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(next_number++);
-    const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int descriptor = open_file(temporary, O_WRONLY | O_CREAT | O_EXCL);
     // EEXIST: a process with the same id in another container
     if (descriptor < 0 && (errno != EEXIST || attempt >= 100))
       fail(path.string(), ": cannot create ", temporary.string(), ": ", reason(errno));
     if (descriptor < 0) continue;
-    [[maybe_unused]] const int ignored = ::flock(descriptor, LOCK_EX);
+    [[maybe_unused]] const int ignored = uninterrupted([&] { return ::flock(descriptor, LOCK_EX); });
     struct stat status {};
     if (::fstat(descriptor, &status) != 0 || status.st_nlink > 0) return descriptor;
     ::close(descriptor);  // between open and lock another process took it for a leftover
@@ -120,7 +141,7 @@ int create_temporary(const Path& path, Path& temporary) {
 }  // namespace
 
 MappedFile::MappedFile(const Path& path) : path_(path) {
-  const Descriptor descriptor(path, O_RDONLY, "open");
+  const Descriptor descriptor(path, O_RDONLY | O_NONBLOCK, "open");  // so that opening a pipe does not wait
   const auto status = status_of(descriptor.get(), path);
   if (!S_ISREG(status.st_mode)) fail(path.string(), ": not a regular file");
   size_ = static_cast<size_t>(status.st_size);
@@ -128,6 +149,7 @@ MappedFile::MappedFile(const Path& path) : path_(path) {
   void* address = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
   if (address == MAP_FAILED) fail(path.string(), ": cannot map ", size_, " bytes: ", reason(errno));
   data_ = static_cast<const std::byte*>(address);
+  note_mapping(data_, size_, path.string());
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
@@ -143,12 +165,19 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 MappedFile::~MappedFile() {
-  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (!data_) return;
+  forget_mapping(data_);
+  ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 std::string read_file(const Path& path, uint64_t max_bytes) {
-  const Descriptor descriptor(path, O_RDONLY, "open");
+  const Descriptor descriptor(path, O_RDONLY | O_NONBLOCK, "open");
   const auto status = status_of(descriptor.get(), path);
+  if (S_ISFIFO(status.st_mode)) {
+    // The shell's <(command) has somebody at the other end; a pipe with a name may wait for ever.
+    if (!path.string().starts_with("/dev/fd/")) fail(path.string(), ": is a pipe, expected a file");
+    ::fcntl(descriptor.get(), F_SETFL, ::fcntl(descriptor.get(), F_GETFL) & ~O_NONBLOCK);
+  }
   if (S_ISDIR(status.st_mode)) fail(path.string(), ": is a folder, expected a file");
   if (static_cast<uint64_t>(status.st_size) > max_bytes) {
     fail(path.string(), ": has ", status.st_size, " bytes, at most ", max_bytes, " are expected here");
@@ -167,7 +196,7 @@ std::string read_file(const Path& path, uint64_t max_bytes) {
 AtomicFile::AtomicFile(Path path) : path_(std::move(path)) {
   if (path_.filename().empty()) fail("'", path_.string(), "': not the name of a file");
   if (is_special(path_)) {
-    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    descriptor_ = open_file(path_, O_WRONLY);
     if (descriptor_ < 0) fail(path_.string(), ": cannot open for writing: ", reason(errno));
     return;
   }
@@ -202,9 +231,10 @@ void AtomicFile::flush() {
 void AtomicFile::commit() {
   flush();
   const bool is_regular = !temporary_.empty();
-  if (is_regular && ::fsync(descriptor_) != 0) fail(path_.string(), ": cannot make durable: ", reason(errno));
-  // Network file systems report a full disk only here.
-  const int closed = ::close(std::exchange(descriptor_, -1));
+  if (is_regular && sync(descriptor_) != 0) fail(path_.string(), ": cannot make durable: ", reason(errno));
+  // Network file systems report a full disk only here. Interrupted or not, the descriptor is closed.
+  const int result = ::close(std::exchange(descriptor_, -1));
+  const int closed = result != 0 && errno == EINTR ? 0 : result;
   const int close_error = errno;
   if (!is_regular) return;
   if (closed != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
@@ -223,10 +253,10 @@ void write_file_atomically(const Path& path, std::string_view content) {
 
 AppendFile::AppendFile(Path path) : path_(std::move(path)) {
   const bool is_new = !std::filesystem::exists(path_);
-  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  descriptor_ = open_file(path_, O_RDWR | O_CREAT | O_APPEND);
   if (descriptor_ < 0) fail(path_.string(), ": cannot open for appending: ", reason(errno));
   // Where the file system has no locks (some network mounts) it is up to the user.
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  if (uninterrupted([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); }) != 0 && errno == EWOULDBLOCK) {
     ::close(descriptor_);
     fail(path_.string(), ": another process is writing this file; wait for it or choose another output");
   }
@@ -242,8 +272,9 @@ AppendFile::AppendFile(Path path) : path_(std::move(path)) {
   bool found = false;
   while (end > 0 && !found) {
     const uint64_t begin = end > block.size() ? end - block.size() : 0;
-    const ssize_t got =
-        ::pread(descriptor_, block.data(), static_cast<size_t>(end - begin), static_cast<off_t>(begin));
+    const ssize_t got = uninterrupted([&] {
+      return ::pread(descriptor_, block.data(), static_cast<size_t>(end - begin), static_cast<off_t>(begin));
+    });
     if (got != static_cast<ssize_t>(end - begin)) {
       const int error_number = got < 0 ? errno : EIO;
       ::close(descriptor_);
@@ -253,7 +284,7 @@ AppendFile::AppendFile(Path path) : path_(std::move(path)) {
     found = newline != std::string_view::npos;
     end = found ? begin + newline + 1 : begin;
   }
-  if (end < size_ && ::ftruncate(descriptor_, static_cast<off_t>(end)) != 0) {
+  if (end < size_ && cut_to(descriptor_, end) != 0) {
     const int error_number = errno;
     ::close(descriptor_);
     fail(path_.string(), ": cannot cut off its torn last line: ", reason(error_number));
@@ -280,20 +311,21 @@ void AppendFile::append_unsynced(std::string_view line_without_newline) {
   if (const int error_number = try_write_all(descriptor_, line)) {
     // Part of the line may be in the file (full disk): take it back, so that the file still ends with a whole
     // line.
-    [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, static_cast<off_t>(size_));
+    [[maybe_unused]] const int ignored = cut_to(descriptor_, size_);
     fail(path_.string(), ": cannot write: ", reason(error_number));
   }
   size_ += line.size();
 }
 
 void AppendFile::cut(uint64_t size) {
-  if (::ftruncate(descriptor_, static_cast<off_t>(size)) != 0)
+  if (cut_to(descriptor_, size) != 0)
     fail(path_.string(), ": cannot cut to ", size, " bytes: ", reason(errno));
   size_ = size;
 }
 
 void AppendFile::sync() {
-  if (::fdatasync(descriptor_) != 0) fail(path_.string(), ": cannot make durable: ", reason(errno));
+  if (uninterrupted([&] { return ::fdatasync(descriptor_); }) != 0)
+    fail(path_.string(), ": cannot make durable: ", reason(errno));
 }
 
 void truncate_file(const Path& path, uint64_t size) {
@@ -302,7 +334,7 @@ void truncate_file(const Path& path, uint64_t size) {
   if (static_cast<uint64_t>(status.st_size) < size) {
     fail(path.string(), ": has ", status.st_size, " bytes, cannot be cut to ", size);
   }
-  if (::ftruncate(descriptor.get(), static_cast<off_t>(size)) != 0 || ::fsync(descriptor.get()) != 0) {
+  if (cut_to(descriptor.get(), size) != 0 || sync(descriptor.get()) != 0) {
     fail(path.string(), ": cannot cut to ", size, " bytes: ", reason(errno));
   }
 }
@@ -310,14 +342,14 @@ void truncate_file(const Path& path, uint64_t size) {
 void sync_directory(const Path& directory) {
   const Descriptor descriptor(directory, O_RDONLY | O_DIRECTORY, "open the folder");
   // EINVAL: a file system without this notion (some network mounts) has nothing to flush.
-  if (::fsync(descriptor.get()) != 0 && errno != EINVAL) {
+  if (sync(descriptor.get()) != 0 && errno != EINVAL) {
     fail(directory.string(), ": cannot make the folder durable: ", reason(errno));
   }
 }
 
 void sync_file(const Path& path) {
   const Descriptor descriptor(path, O_RDONLY, "open");
-  if (::fsync(descriptor.get()) != 0) fail(path.string(), ": cannot make durable: ", reason(errno));
+  if (sync(descriptor.get()) != 0) fail(path.string(), ": cannot make durable: ", reason(errno));
 }
 
 uint64_t free_disk_bytes(const Path& directory) {
@@ -327,31 +359,6 @@ uint64_t free_disk_bytes(const Path& directory) {
   }
   return uint64_t{status.f_bavail} * status.f_frsize;
 }
-
-namespace {
-
-class Sha256 {
- public:
-  Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
-    EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr);
-  }
-  void add(const void* bytes, size_t count) { EVP_DigestUpdate(context_.get(), bytes, count); }
-  std::string hexadecimal() {
-    std::array<unsigned char, 32> digest{};
-    EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr);
-    std::string text;
-    for (const unsigned char byte : digest) {
-      text += "0123456789abcdef"[byte >> 4];
-      text += "0123456789abcdef"[byte & 15];
-    }
-    return text;
-  }
-
- private:
-  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
-};
-
-}  // namespace
 
 std::string sha256(std::span<const std::byte> bytes) {
   Sha256 digest;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -195,6 +196,31 @@ TEST(AtomicFile, ReportsAFailingDiskWithThePathAndKeepsTheOldFile) {
   const auto error = test::error_when_system_call_fails(save, SYS_fsync, 2, EIO);
   EXPECT_THAT(error, AllOf(HasSubstr(directory.path().string()), HasSubstr("Input/output error")));
   EXPECT_EQ(read_file(path).size(), 3000000u);
+}
+
+TEST(Files, ASignalThatInterruptsACallIsNoFailure) {
+  const test::TemporaryDirectory directory;
+  const Path path = directory / "a";
+  write_file_atomically(path, "one\ntor");
+  const auto work = [&] {
+    AppendFile(path).append("two");
+    write_file_atomically(directory / "b", "new");
+    truncate_file(path, 4);
+    (void)read_file(path);
+  };
+  for (const long call : {SYS_fsync, SYS_fdatasync, SYS_ftruncate, SYS_close, SYS_openat, SYS_flock,
+                          SYS_write, SYS_read, SYS_pread64})
+    for (const int occurrence : {1, 2})
+      EXPECT_EQ(test::error_when_system_call_fails(work, call, occurrence, EINTR), "")
+          << call << " " << occurrence;
+}
+
+TEST(Files, APipeWithANameIsRefusedInsteadOfWaitedFor) {
+  const test::TemporaryDirectory directory;
+  const Path path = directory / "pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(error_of([&] { (void)read_file(path); }), HasSubstr("/pipe: is a pipe, expected a file"));
+  EXPECT_THAT(error_of([&] { (void)MappedFile(path); }), HasSubstr("/pipe: not a regular file"));
 }
 
 TEST(AppendFile, ReportsAFailingDiskWithThePath) {

@@ -1,5 +1,6 @@
-// SIGINT and SIGTERM as a request that stages poll between units of work. A second SIGINT, a
-// tenth of a second later or more, ends the program at once.
+// SIGINT, SIGTERM and SIGHUP as a request that stages poll between units of work. A second SIGINT, a
+// tenth of a second later or more, ends the program at once. SIGHUP stays ignored where it was at the start
+// (nohup); SIGPIPE is ignored, because whoever reads a run's messages must be able to leave.
 #pragma once
 #include <cstdint>
 

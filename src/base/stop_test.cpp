@@ -4,18 +4,42 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 namespace ropd {
 namespace {
 
-TEST(Stop, IsRequestedByInterruptAndTermination) {
+TEST(Stop, IsRequestedByInterruptTerminationAndHangUp) {
   install_stop_handlers();
-  for (const int signal_number : {SIGINT, SIGTERM}) {
+  for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) {
     clear_stop_request();
     EXPECT_FALSE(stop_requested());
     raise(signal_number);
     EXPECT_TRUE(stop_requested());
   }
   clear_stop_request();
+}
+
+TEST(StopDeathTest, AHangUpThatWasIgnoredStaysIgnored) {
+  const auto hang_up = [] {
+    clear_stop_request();
+    signal(SIGHUP, SIG_IGN);
+    install_stop_handlers();
+    raise(SIGHUP);
+    _exit(stop_requested() ? 1 : 0);
+  };
+  EXPECT_EXIT(hang_up(), testing::ExitedWithCode(0), "");
+}
+
+TEST(StopDeathTest, AReaderOfMessagesMayLeave) {
+  const auto write_to_nobody = [] {
+    install_stop_handlers();
+    int ends[2];
+    if (pipe(ends) != 0) _exit(2);
+    close(ends[0]);
+    _exit(write(ends[1], "x", 1) == -1 && errno == EPIPE ? 0 : 1);
+  };
+  EXPECT_EXIT(write_to_nobody(), testing::ExitedWithCode(0), "");
 }
 
 TEST(Stop, CanBeRequestedByTheProgram) {

@@ -45,7 +45,8 @@ std::vector<rollout::Request> make_requests(const Suite& suite, const std::vecto
   return requests;
 }
 
-RandomStream stream_of(const rollout::Generator& generator, const Suite& suite, const GenerationOrigin& origin) {
+RandomStream stream_of(const rollout::Generator& generator, const Suite& suite,
+                       const GenerationOrigin& origin) {
   return rollout::evaluation_stream(origin.seed, suite.name, generator.config().max_response_tokens);
 }
 
@@ -111,18 +112,23 @@ GenerationResult generate_responses(rollout::Generator& generator, const Suite& 
   check_record(directory, generation_record(generator, suite, tokenizer, chat_template, origin));
   GenerationResult result;
   std::vector<ResponseId> missing;
+  bool is_sorted = true;
   std::optional<AppendFile> file;  // cuts a torn last line off; nobody else writes while we read
   if (std::filesystem::exists(path)) file.emplace(path);
   {
     const ResponseFile present(path, suite);
     missing = present.missing();
     result.num_kept = present.num_present();
+    is_sorted = present.is_sorted();
   }
   result.is_finished = missing.empty();
   if (result.num_kept > 0)
     log_info(path.string(), ": ", result.num_kept, " of ", suite.num_responses(), " responses are there",
              missing.empty() ? "" : ", going on with the others");
-  if (missing.empty()) return result;
+  if (missing.empty()) {
+    if (!is_sorted) sort_responses(path, suite);  // a kill came before it
+    return result;
+  }
   const auto requests =
       make_requests(suite, missing, tokenizer, chat_template, stream_of(generator, suite, origin));
   generator.check(requests);

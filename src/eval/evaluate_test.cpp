@@ -141,6 +141,15 @@ TEST_F(Evaluate, FinishedFolderIsNotTouched) {
   EXPECT_EQ(again.run.num_done, 0u);
 }
 
+TEST_F(Evaluate, WhatAKillLeftUnsortedIsSortedByTheNextStart) {
+  generate("full");
+  const std::string sorted = responses("full");
+  const size_t first = sorted.find('\n') + 1;
+  write_file_atomically(directory_ / "full/responses.jsonl", sorted.substr(first) + sorted.substr(0, first));
+  EXPECT_TRUE(generate("full").is_finished);
+  EXPECT_EQ(responses("full"), sorted);
+}
+
 TEST_F(Evaluate, FolderOfAnotherEvaluationIsRefusedByName) {
   generate("full");
   EXPECT_THAT(error([&] { generate("full", 2); }), HasSubstr("seed is 1, this evaluation has 2"));

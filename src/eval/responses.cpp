@@ -144,6 +144,17 @@ std::vector<ResponseId> ResponseFile::missing() const {
   return ids;
 }
 
+bool ResponseFile::is_sorted() const {
+  uint64_t last = 0;
+  for (const ResponseId id : all_responses(*suite_)) {
+    const uint64_t number = at(id).number;
+    if (number == 0) continue;
+    if (number < last) return false;
+    last = number;
+  }
+  return true;
+}
+
 std::string response_text(std::string_view line, const std::string& where) {
   auto fields = parse_fields(line, true);
   if (!fields || !fields->text) fail(where, ": no 'text' in the response, expected the decoded response");

@@ -37,6 +37,7 @@ class ResponseFile {
 
   uint64_t num_present() const { return num_present_; }
   bool has_torn_line() const { return has_torn_line_; }
+  bool is_sorted() const;  // what is present stands in request order
   // In request order.
   std::vector<ResponseId> missing() const;
   // The response's line, or nothing where it is missing; lives as long as the object.

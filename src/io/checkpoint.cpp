@@ -66,6 +66,67 @@ void write_manifest(const Path& folder, uint64_t step, const std::vector<std::st
   write_file_atomically(folder / "MANIFEST.json", manifest.dump(1) + "\n");
 }
 
+struct ManifestFile {
+  std::string name;
+  uint64_t bytes = 0;
+  std::string sha256;
+};
+
+struct Manifest {
+  uint64_t step = 0;
+  std::vector<ManifestFile> files;
+  std::string damage;  // empty when it is whole
+};
+
+Manifest parse_manifest(const std::string& text, const Path& path) {
+  Manifest manifest;
+  try {
+    Json json = parse_json(text, path.string());
+    const std::string expected = json.at("sha256");
+    json.erase("sha256");
+    if (sha256(json.dump()) != expected) {
+      manifest.damage = "its content does not match its own SHA-256";
+      return manifest;
+    }
+    manifest.step = json.at("step");
+    for (const Json& file : json.at("files"))
+      manifest.files.push_back({file.at("path"), file.at("bytes"), file.at("sha256")});
+  } catch (const Error& error) {
+    manifest.damage = error.what();
+  } catch (const Json::exception& error) {
+    manifest.damage = error.what();
+  }
+  return manifest;
+}
+
+// Nothing when there is no such regular file. Fails when that cannot be told.
+std::optional<uint64_t> size_of(const Path& path) {
+  std::error_code error;
+  const auto status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found) return std::nullopt;
+  check(error, path, "look at it");
+  if (status.type() != fs::file_type::regular) return std::nullopt;
+  const uint64_t size = fs::file_size(path, error);
+  check(error, path, "read its size");
+  return size;
+}
+
+std::string damage_of(const Path& checkpoint, const ManifestFile& file) {
+  const Path name = file.name, path = checkpoint / name;
+  if (name.is_absolute() || std::find(name.begin(), name.end(), "..") != name.end())
+    return path.string() + ": named by the manifest, but outside the checkpoint";
+  const auto bytes = size_of(path);
+  if (!bytes) return path.string() + ": missing from the checkpoint";
+  if (*bytes != file.bytes)
+    return path.string() + ": has " + std::to_string(*bytes) + " bytes, the manifest says " +
+           std::to_string(file.bytes) + " (a copy cut short?)";
+  if (sha256_file(path) != file.sha256)
+    return path.string() + ": SHA-256 differs from the manifest (damaged on disk or changed by hand)";
+  return "";
+}
+
+bool is_needed(const std::string& name) { return name != "model/README.md"; }
+
 // Puts the complete folder `from` in the place of `to`; an older `to` ends up under the name of `from`, in
 // one step.
 void move_into_place(const Path& from, const Path& to) {
@@ -80,35 +141,27 @@ void move_into_place(const Path& from, const Path& to) {
 
 }  // namespace
 
-uint64_t verify_checkpoint(const Path& checkpoint) {
+CheckpointCheck check_checkpoint(const Path& checkpoint) {
+  CheckpointCheck check;
   const Path path = checkpoint / "MANIFEST.json";
-  if (!fs::exists(path))
-    fail(checkpoint.string(), ": has no MANIFEST.json (not a checkpoint, or a copy was cut short)");
-  Json manifest = parse_json(read_file(path, uint64_t{64} << 20), path.string());
-  std::string damage;
-  try {
-    const std::string expected = manifest.at("sha256");
-    manifest.erase("sha256");
-    if (sha256(manifest.dump()) != expected) damage = "its content does not match its own SHA-256";
-    for (const Json& file : manifest.at("files")) {
-      if (!damage.empty()) break;
-      const Path name = file.at("path").get<std::string>();
-      const uint64_t bytes = file.at("bytes");
-      const bool escapes = name.is_absolute() || std::find(name.begin(), name.end(), "..") != name.end();
-      if (escapes) fail(path.string(), ": names ", name.string(), ", which lies outside the checkpoint");
-      const Path full = checkpoint / name;
-      if (!fs::is_regular_file(full)) fail(full.string(), ": missing from the checkpoint");
-      if (fs::file_size(full) != bytes)
-        fail(full.string(), ": has ", fs::file_size(full), " bytes, the manifest says ", bytes,
-             " (a copy cut short?)");
-      if (sha256_file(full) != file.at("sha256").get<std::string>())
-        fail(full.string(), ": SHA-256 differs from the manifest (damaged on disk or changed by hand)");
-    }
-    if (damage.empty()) return manifest.at("step");
-  } catch (const Json::exception& error) {
-    damage = error.what();
+  if (!size_of(path)) {
+    check.damages.push_back(checkpoint.string() +
+                            ": has no MANIFEST.json (not a checkpoint, or a copy was cut short)");
+    return check;
   }
-  fail(path.string(), ": damaged: ", damage);
+  const Manifest manifest = parse_manifest(read_file(path, uint64_t{64} << 20), path);
+  check.step = manifest.step;
+  if (!manifest.damage.empty()) check.damages.push_back(path.string() + ": damaged: " + manifest.damage);
+  for (const ManifestFile& file : manifest.files)
+    if (std::string damage = damage_of(checkpoint, file); !damage.empty())
+      (is_needed(file.name) ? check.damages : check.blemishes).push_back(std::move(damage));
+  return check;
+}
+
+uint64_t verify_checkpoint(const Path& checkpoint) {
+  const CheckpointCheck check = check_checkpoint(checkpoint);
+  if (!check.damages.empty()) fail(check.damages.front());
+  return check.step;
 }
 
 CheckpointStore::CheckpointStore(Path directory) : directory_(std::move(directory)) {
@@ -152,16 +205,30 @@ Path CheckpointStore::save(uint64_t step, const Retention& retention,
   sync_directory(temporary);
   move_into_place(temporary, path);
   sync_directory(directory_);
-  write_file_atomically(directory_ / "LATEST", step_name(step) + "\n");
+  write_latest(step);
   remove_leftovers();
-  if (retention.keep == 0) return path;
+  remove_older(step, retention);
+  return path;
+}
+
+void CheckpointStore::settle(uint64_t step, const Retention& retention) {
+  const Path latest = directory_ / "LATEST";
+  if (!fs::exists(latest) || read_file(latest, 1 << 10) != step_name(step) + "\n") write_latest(step);
+  remove_older(step, retention);
+}
+
+void CheckpointStore::write_latest(uint64_t step) {
+  write_file_atomically(directory_ / "LATEST", step_name(step) + "\n");
+}
+
+void CheckpointStore::remove_older(uint64_t step, const Retention& retention) {
+  if (retention.keep == 0) return;
   auto entries = list_checkpoints(directory_);
   std::erase_if(entries, [&](const CheckpointEntry& entry) { return entry.step > step; });
   const auto& wanted = retention.keep_steps;
   for (size_t i = 0; i + retention.keep < entries.size(); ++i)
     if (std::find(wanted.begin(), wanted.end(), entries[i].step) == wanted.end())
       remove_checkpoint(entries[i].path);
-  return path;
 }
 
 std::vector<CheckpointEntry> list_checkpoints(const Path& directory) {
@@ -175,15 +242,25 @@ std::vector<CheckpointEntry> list_checkpoints(const Path& directory) {
 }
 
 std::optional<CheckpointEntry> newest_valid_checkpoint(const Path& directory) {
-  auto entries = list_checkpoints(directory);
+  const auto entries = list_checkpoints(directory);
+  std::string damages;
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-    try {
-      if (verify_checkpoint(entry->path) == entry->step) return *entry;
-      log_warning(entry->path.string(), ": the manifest is of another step; trying an older checkpoint");
-    } catch (const Error& error) {
-      log_warning(error.what(), "; trying an older checkpoint");
+    CheckpointCheck check = check_checkpoint(entry->path);
+    if (check.damages.empty() && check.step != entry->step)
+      check.damages.push_back(entry->path.string() + ": the manifest is of step " +
+                              std::to_string(check.step));
+    for (const std::string& blemish : check.blemishes) log_warning(blemish, "; not needed to go on");
+    if (check.damages.empty()) {
+      if (!damages.empty()) log_warning(damages, "; going back to ", entry->path.string());
+      return *entry;
     }
+    damages += (damages.empty() ? "" : "; ") + check.damages.front();
   }
+  if (damages.empty() && fs::exists(directory / "LATEST"))
+    damages = (directory / "LATEST").string() + ": names a checkpoint, but there is none";
+  if (!damages.empty())
+    fail("no checkpoint can be used: ", damages, "; put one back from a copy, or move ", directory.string(),
+         " away to begin again at step 0");
   return std::nullopt;
 }
 

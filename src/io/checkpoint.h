@@ -25,13 +25,23 @@ struct Retention {
   std::vector<uint64_t> keep_steps;  // and these, whatever their age
 };
 
-// Hashes every file of a checkpoint and compares with its manifest. Fails naming the first file that is
-// absent, has another size or other content; a damaged manifest is found as well. Returns the step.
+// What is wrong with a checkpoint, a sentence each that begins with the file: absent, another size, other
+// content, a damaged manifest. Every file is hashed.
+struct CheckpointCheck {
+  uint64_t step = 0;
+  std::vector<std::string> damages;
+  std::vector<std::string> blemishes;  // in files that neither training nor evaluation reads: the model card
+};
+// Fails where something cannot be read now (rights, an error of the disk or the network): that says nothing
+// about its content, and it is no reason to go back to an older checkpoint.
+[[nodiscard]] CheckpointCheck check_checkpoint(const Path& checkpoint);
+// Fails naming the first damage. Returns the step.
 uint64_t verify_checkpoint(const Path& checkpoint);
 
 // Ascending by step; names only, nothing is verified. Empty when the folder does not exist.
 [[nodiscard]] std::vector<CheckpointEntry> list_checkpoints(const Path& directory);
-// The newest that verifies; a warning names each newer one that does not. Nothing when there is none.
+// The newest that verifies; a warning names each newer one that does not. Nothing when none was ever made.
+// Fails, naming the damages, when there were some and none verifies: beginning again is the user's decision.
 [[nodiscard]] std::optional<CheckpointEntry> newest_valid_checkpoint(const Path& directory);
 
 // Writes the checkpoints of a run. One writer at a time (RunDirectory holds the lock).
@@ -46,11 +56,17 @@ class CheckpointStore {
   // same step is replaced.
   Path save(uint64_t step, const Retention& retention, const std::function<void(const Path& folder)>& fill);
 
+  // Before a run goes on behind `step`: finishes what a save killed behind its first rename left undone
+  // (LATEST, the removal of older checkpoints).
+  void settle(uint64_t step, const Retention& retention);
+
   const Path& directory() const { return directory_; }
 
  private:
   Path directory_;
   void remove_leftovers();
+  void write_latest(uint64_t step);
+  void remove_older(uint64_t step, const Retention& retention);
   void remove_checkpoint(const Path& path);
 };
 

@@ -196,9 +196,57 @@ TEST(NewestValidCheckpoint, StepsBackOverADamagedOne) {
   store.save(8, {.keep = 0}, content("eight"));
   flip_byte(directory / "step-00008/state.json", 0);
   EXPECT_EQ(newest_valid_checkpoint(directory.path())->step, 4u);
-  flip_byte(directory / "step-00004/state.json", 0);
-  EXPECT_FALSE(newest_valid_checkpoint(directory.path()).has_value());
+}
+
+std::string error_of_choice(const Path& directory) {
+  try {
+    (void)newest_valid_checkpoint(directory);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(NewestValidCheckpoint, NoneThatVerifiesIsNotTheSameAsNone) {
+  test::TemporaryDirectory directory;
   EXPECT_FALSE(newest_valid_checkpoint(directory / "absent").has_value());
+  CheckpointStore store(directory / "c");
+  EXPECT_FALSE(newest_valid_checkpoint(store.directory()).has_value());
+  store.save(4, {.keep = 0}, content("four"));
+  store.save(8, {.keep = 0}, content("eight"));
+  flip_byte(directory / "c/step-00008/state.json", 0);
+  fs::remove(directory / "c/step-00004/optimizer.safetensors");
+  EXPECT_THAT(error_of_choice(store.directory()),
+              testing::AllOf(HasSubstr("step-00008/state.json: SHA-256 differs"),
+                             HasSubstr("step-00004/optimizer.safetensors: missing"),
+                             HasSubstr("begin again at step 0")));
+  fs::remove_all(directory / "c/step-00004");
+  fs::remove_all(directory / "c/step-00008");
+  EXPECT_THAT(error_of_choice(store.directory()), HasSubstr("LATEST: names a checkpoint"));
+}
+
+TEST(NewestValidCheckpoint, AModelCardCondemnsNothing) {
+  test::TemporaryDirectory directory;
+  CheckpointStore(directory.path()).save(4, {.keep = 0}, [](const Path& folder) {
+    fill_with(folder, "four");
+    write_file_atomically(folder / "model/README.md", "# card");
+  });
+  flip_byte(directory / "step-00004/model/README.md", 0);
+  EXPECT_EQ(newest_valid_checkpoint(directory.path())->step, 4u);
+  const auto check = check_checkpoint(directory / "step-00004");
+  EXPECT_TRUE(check.damages.empty());
+  EXPECT_EQ(check.blemishes.size(), 1u) << "but `ropd verify` tells of it";
+}
+
+// A link to itself stands for whatever keeps a file from being read at the moment.
+TEST(NewestValidCheckpoint, DoesNotGoBackWhereTheNewestCannotBeReadNow) {
+  test::TemporaryDirectory directory;
+  CheckpointStore store(directory.path());
+  store.save(4, {.keep = 0}, content("four"));
+  store.save(8, {.keep = 0}, content("eight"));
+  fs::remove(directory / "step-00008/state.json");
+  fs::create_symlink("state.json", directory / "step-00008/state.json");
+  EXPECT_THAT(error_of_choice(directory.path()), HasSubstr("step-00008/state.json: cannot look at it"));
 }
 
 // Runs save() in a child that is killed in front of its n-th system call; false when it came to its end.
@@ -227,6 +275,9 @@ void kill_everywhere(uint64_t step) {
     ASSERT_TRUE(is_new || (newest->step == 4 && holds(newest->path, "old"))) << calls;
     ++(is_new ? new_seen : old_seen);
     CheckpointStore store(directory.path());
+    store.settle(newest->step, {.keep = 1});
+    EXPECT_EQ(steps_in(directory.path()), std::vector<uint64_t>{newest->step}) << calls;
+    EXPECT_EQ(read_file(directory / "LATEST"), newest->path.filename().string() + "\n") << calls;
     store.save(step + 4, {.keep = 1}, content("after"));
     EXPECT_EQ(std::distance(fs::directory_iterator(directory.path()), fs::directory_iterator()), 2)
         << calls;  // it, LATEST

@@ -209,6 +209,48 @@ Metrics read_metrics(const Path& path) {
   return metrics;
 }
 
+namespace {
+
+void append_to_discarded(const Path& path, std::string_view lines) {
+  AppendFile discarded(path.parent_path() / "metrics.discarded.jsonl");
+  for (size_t begin = 0, end; (end = lines.find('\n', begin)) != std::string_view::npos; begin = end + 1)
+    discarded.append_unsynced(lines.substr(begin, end - begin));
+  discarded.sync();
+}
+
+}  // namespace
+
+bool restore_metrics(const Path& path, const Path& copy) {
+  const std::string there = std::filesystem::exists(path) ? read_file(path) : "", kept = read_file(copy);
+  if (there.starts_with(kept)) return false;
+  append_to_discarded(path, there);
+  write_file_atomically(path, kept);
+  return true;
+}
+
+std::string find_gap(const Metrics& metrics, uint64_t first_step, uint64_t step) {
+  uint64_t last_step = first_step, last_iteration = 0;
+  const auto missing = [](const char* what, uint64_t from, uint64_t to) {
+    return std::string("no line of ") + what + " " + std::to_string(from) +
+           (to > from ? " .. " + std::to_string(to) : "");
+  };
+  const auto visit = [&](const std::vector<StepRecord>& steps) -> std::string {
+    for (const StepRecord& record : steps) {
+      if (record.step != last_step + 1) return missing("step", last_step + 1, record.step - 1);
+      last_step = record.step;
+    }
+    return "";
+  };
+  for (const IterationRecord& record : metrics.iterations) {
+    if (std::string gap = visit(record.steps); !gap.empty()) return gap;
+    if (record.iteration != last_iteration + 1)
+      return missing("iteration", last_iteration + 1, record.iteration - 1);
+    last_iteration = record.iteration;
+  }
+  if (std::string gap = visit(metrics.open_steps); !gap.empty()) return gap;
+  return last_step == step ? "" : missing("step", last_step + 1, step);
+}
+
 uint64_t cut_metrics_back(const Path& path, uint64_t step) {
   if (!std::filesystem::exists(path)) return 0;
   std::string removed;
@@ -227,13 +269,8 @@ uint64_t cut_metrics_back(const Path& path, uint64_t step) {
     });
   }
   if (!removed.empty()) {
-    AppendFile discarded(path.parent_path() / "metrics.discarded.jsonl");
-    for_each_line(path, removed, [&](const Line& line) {
-      discarded.append_unsynced(line.text);
-      ++num_removed;
-      return true;
-    });
-    discarded.sync();
+    append_to_discarded(path, removed);
+    num_removed = static_cast<uint64_t>(std::count(removed.begin(), removed.end(), '\n'));
   }
   truncate_file(path, keep);
   return num_removed;

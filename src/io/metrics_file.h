@@ -50,4 +50,12 @@ struct Metrics {
 // one.
 uint64_t cut_metrics_back(const Path& path, uint64_t step);
 
+// Puts the lines of `copy` (a checkpoint's) in the place of a file that does not begin with them; what was
+// there is appended to metrics.discarded.jsonl first. False when nothing was to be done.
+bool restore_metrics(const Path& path, const Path& copy);
+
+// What is missing between the steps first_step + 1 .. step of a file that ends there, in words: "no line of
+// step 5 .. 8". Empty when nothing is.
+[[nodiscard]] std::string find_gap(const Metrics& metrics, uint64_t first_step, uint64_t step);
+
 }  // namespace ropd::io

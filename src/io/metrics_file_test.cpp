@@ -174,5 +174,49 @@ TEST(MetricsReference, IsTheTableInTheDocuments) {
       << metrics_reference_markdown();
 }
 
+std::string lines_of(std::initializer_list<uint64_t> steps) {
+  std::string text;
+  for (const uint64_t step : steps) {
+    StepRecord record;
+    record.step = step;
+    text += metrics_line(record) + "\n";
+  }
+  return text;
+}
+
+TEST(RestoreMetrics, PutsACheckpointsLinesWhereTheFileLostSome) {
+  const test::TemporaryDirectory directory;
+  const Path path = directory / "metrics.jsonl", copy = directory / "copy.jsonl";
+  write_file_atomically(copy, lines_of({1, 2, 3}));
+  write_file_atomically(path, lines_of({1, 2, 3, 4}));
+  EXPECT_FALSE(restore_metrics(path, copy)) << "more than the checkpoint has is no loss";
+  write_file_atomically(path, lines_of({1, 3, 4}) + "{\"torn");
+  EXPECT_TRUE(restore_metrics(path, copy));
+  EXPECT_EQ(read_file(path), lines_of({1, 2, 3}));
+  EXPECT_EQ(read_file(directory / "metrics.discarded.jsonl"), lines_of({1, 3, 4}));
+  std::filesystem::remove(path);
+  EXPECT_TRUE(restore_metrics(path, copy));
+  EXPECT_EQ(read_file(path), lines_of({1, 2, 3}));
+}
+
+TEST(FindGap, NamesTheFirstStepOrIterationThatIsMissing) {
+  const auto metrics = [](std::initializer_list<uint64_t> steps) {
+    Metrics m;
+    for (const uint64_t step : steps) m.open_steps.emplace_back().step = step;
+    return m;
+  };
+  EXPECT_EQ(find_gap(metrics({1, 2, 3}), 0, 3), "");
+  EXPECT_EQ(find_gap(metrics({8, 9}), 7, 9), "");
+  EXPECT_EQ(find_gap(metrics({1, 4}), 0, 4), "no line of step 2 .. 3");
+  EXPECT_EQ(find_gap(metrics({1, 2}), 0, 3), "no line of step 3");
+  Metrics whole = metrics({});
+  for (const uint64_t iteration : {1, 3}) {
+    auto& record = whole.iterations.emplace_back();
+    record.iteration = iteration;
+    record.steps.emplace_back().step = iteration == 1 ? 1 : 2;
+  }
+  EXPECT_EQ(find_gap(whole, 0, 2), "no line of iteration 2");
+}
+
 }  // namespace
 }  // namespace ropd::io

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/sha256.h"
 #include "io/jsonl.h"
 
 namespace ropd::io {
@@ -244,7 +245,8 @@ std::optional<BankMeta> read_bank_meta(const Path& bank) {
                     .max_response_tokens = json.at("max_response_tokens"),
                     .precision = json.at("precision"),
                     .requests_fingerprint = json.at("requests_fingerprint"),
-                    .count = json.at("count")};
+                    .count = json.at("count"),
+                    .content = json.value("content", "")};
   } catch (const Json::exception& error) {
     fail(path.string(), ": not the description of a bank: ", error.what());
   }
@@ -264,18 +266,24 @@ void write_bank_meta(const Path& bank, const BankMeta& meta) {
                                        {"max_response_tokens", meta.max_response_tokens},
                                        {"precision", meta.precision},
                                        {"requests_fingerprint", meta.requests_fingerprint},
-                                       {"count", meta.count}};
+                                       {"count", meta.count},
+                                       {"content", meta.content}};
   write_file_atomically(bank_meta_path(bank), json.dump(2) + "\n");
 }
 
 }  // namespace
+
+bool fingerprints_agree(const std::string& a, const std::string& b) {
+  return a == b || a.starts_with(kFingerprintOfAllValues) != b.starts_with(kFingerprintOfAllValues);
+}
 
 std::string bank_difference(const BankMeta& found, const BankMeta& expected) {
   std::ostringstream text;
   const auto compare = [&](std::string_view name, const auto& is, const auto& should_be) {
     if (is != should_be && text.tellp() == 0) text << name << " is " << is << ", expected " << should_be;
   };
-  compare("model_fingerprint", found.model_fingerprint, expected.model_fingerprint);
+  if (!fingerprints_agree(found.model_fingerprint, expected.model_fingerprint))
+    compare("model_fingerprint", found.model_fingerprint, expected.model_fingerprint);
   compare("policy_step", found.policy_step, expected.policy_step);
   compare("seed", found.seed, expected.seed);
   compare("stream", found.stream, expected.stream);
@@ -289,14 +297,43 @@ std::string bank_difference(const BankMeta& found, const BankMeta& expected) {
   return text.str();
 }
 
+std::string bank_damage(const Path& bank) {
+  const auto meta = read_bank_meta(bank);
+  if (meta && !meta->content.empty() && sha256_file(bank) != meta->content)
+    return bank.string() +
+           ": its content is not what its description says (a row was changed, or a copy cut short)";
+  try {
+    const size_t rows = read_rollouts(bank).size();
+    if (meta && meta->count != rows)
+      return bank.string() + ": " + std::to_string(rows) + " rollouts, its description says " +
+             std::to_string(meta->count) + " (cut or edited file?)";
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void remove_bank(const Path& bank) {
+  for (const Path& path : {bank, bank_meta_path(bank), sibling(bank, ".partial.jsonl")})
+    std::filesystem::remove(path);
+}
+
 // --- the stream ---
+
+namespace {
+
+// Behind a row of the partial file, which lies open between sessions.
+std::string checksum(std::string_view row) { return "\t" + sha256(row).substr(0, 16); }
+
+}  // namespace
 
 BankStream::BankStream(Path bank, std::vector<RolloutKey> requests, const BankMeta& meta,
                        const RolloutLimits& limits)
     : bank_(std::move(bank)),
       partial_(sibling(bank_, ".partial.jsonl")),
       requests_(std::move(requests)),
-      lines_(requests_.size()) {
+      lines_(requests_.size()),
+      meta_(meta) {
   for (size_t i = 0; i < requests_.size(); ++i)
     if (!request_index_.emplace(key_text(requests_[i].query_id, requests_[i].sample), i).second)
       fail(bank_.string(), ": query \"", requests_[i].query_id, "\" sample ", requests_[i].sample,
@@ -342,9 +379,12 @@ uint64_t BankStream::read_partial(const RolloutLimits& limits) {
   uint64_t begin = 0, number = 0;
   for (size_t end; (end = content.find('\n', begin)) != std::string_view::npos; begin = end + 1) {
     const std::string where = partial_.string() + ":" + std::to_string(++number);
+    const std::string_view line = content.substr(begin, end - begin), row = line.substr(0, line.rfind('\t'));
     Rollout rollout;
     try {
-      rollout = parse_rollout(content.substr(begin, end - begin), where, limits).rollout;
+      if (row.size() == line.size() || line.substr(row.size()) != checksum(row))
+        fail(where, ": its checksum does not fit");
+      rollout = parse_rollout(row, where, limits).rollout;
     } catch (const Error& error) {
       log_warning(
           error.what());  // a crash of the machine can leave such a tail; its responses are sampled again
@@ -354,7 +394,7 @@ uint64_t BankStream::read_partial(const RolloutLimits& limits) {
     if (found == request_index_.end())
       fail(where, ": query \"", rollout.query_id, "\" sample ", rollout.sample, " was not requested");
     if (lines_[found->second].size == 0) ++num_done_;
-    lines_[found->second] = {begin, end + 1 - begin};
+    lines_[found->second] = {begin, row.size()};
   }
   return begin;
 }
@@ -380,8 +420,8 @@ void BankStream::add(const Rollout& rollout) {
          " was not requested or is there already");
   const std::string line = rollout_line(rollout);
   const uint64_t begin = file_->size();
-  file_->append_unsynced(line);
-  lines_[found->second] = {begin, line.size() + 1};
+  file_->append_unsynced(line + checksum(line));
+  lines_[found->second] = {begin, line.size()};
   ++num_done_;
 }
 
@@ -398,7 +438,16 @@ void BankStream::finish() {
   {
     const MappedFile partial(partial_);
     AtomicFile file(bank_);
-    for (const Line& line : lines_) file.write(partial.text().substr(line.begin, line.size));
+    Sha256 digest;
+    for (const Line& line : lines_)
+      for (const std::string_view text :
+           {partial.text().substr(line.begin, line.size), std::string_view("\n")}) {
+        file.write(text);
+        digest.add(text);
+      }
+    // Before the bank appears: a bank without its hash would be trusted as it is.
+    meta_.content = digest.hexadecimal();
+    write_bank_meta(bank_, meta_);
     file.commit();
   }
   file_.reset();

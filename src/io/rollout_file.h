@@ -62,17 +62,31 @@ struct BankMeta {
   std::string precision;
   std::string requests_fingerprint;  // of the prompts that were asked for, in order
   uint64_t count = 0;
+  std::string content;  // SHA-256 of the finished bank; empty until then, and from earlier versions
 };
 
 Path bank_meta_path(const Path& bank);                                   // banks/initial.meta.json
 [[nodiscard]] std::optional<BankMeta> read_bank_meta(const Path& bank);  // nothing when there is no such file
+// Begins a model_fingerprint that covers every weight. Those of earlier versions looked at some of the
+// weights and cannot be compared with these: they agree with all of them.
+inline constexpr const char* kFingerprintOfAllValues = "all:";
+[[nodiscard]] bool fingerprints_agree(const std::string& a, const std::string& b);
+
 // Empty when both describe the same bank, else the first difference: "seed is 2, expected 1". `model` is not
 // compared.
 [[nodiscard]] std::string bank_difference(const BankMeta& found, const BankMeta& expected);
 
+// What is wrong with a finished bank, a sentence that begins with the file: rows that cannot be read, another
+// content or count than its description says. Empty when it is whole.
+[[nodiscard]] std::string bank_damage(const Path& bank);
+
+// The bank, its description and what an interrupted stream left of it.
+void remove_bank(const Path& bank);
+
 // Writes a bank as its responses finish and ends with rows in request order: the same bytes whether it was
-// killed on the way or not. Rows go to <stem>.partial.jsonl in the order they finish; finish() copies them
-// into the bank and removes the partial. Not thread-safe.
+// killed on the way or not. Rows go to <stem>.partial.jsonl in the order they finish, each with a checksum
+// behind it (a tab and 16 digits); finish() copies the rows into the bank and removes the partial. Not
+// thread-safe.
 class BankStream {
  public:
   // Opens a new bank or one that was interrupted; what is there is kept, a torn or broken tail is cut off.
@@ -94,7 +108,7 @@ class BankStream {
 
  private:
   struct Line {
-    uint64_t begin = 0, size = 0;  // in the partial, newline included; size 0 = missing
+    uint64_t begin = 0, size = 0;  // of the row in the partial; size 0 = missing
   };
   // constant after construction
   Path bank_, partial_;
@@ -105,6 +119,7 @@ class BankStream {
   std::optional<AppendFile> file_;
   size_t num_done_ = 0;
   bool is_finished_ = false;
+  BankMeta meta_;
   uint64_t read_partial(const RolloutLimits& limits);
 };
 

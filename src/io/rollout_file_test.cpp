@@ -254,6 +254,49 @@ TEST(BankStream, CutsATornOrBrokenTail) {
   EXPECT_EQ(read_file(bank), uninterrupted_bank());
 }
 
+// Between two sessions the partial file lies open.
+TEST(BankStream, ARowThatWasChangedIsSampledAgain) {
+  test::TemporaryDirectory directory;
+  const Path bank = directory / "initial.jsonl", partial = directory / "initial.partial.jsonl";
+  {
+    BankStream stream(bank, requests(), kMeta);
+    fill(stream, 4, 0);
+  }
+  std::string text = read_file(partial);
+  const size_t second = text.find('\n') + 1, digit = text.find("\"response_ids\":[", second) + 16;
+  text[digit] = text[digit] == '1' ? '2' : '1';
+  write_file_atomically(partial, text);
+  BankStream stream(bank, requests(), kMeta);
+  EXPECT_EQ(stream.num_done(), 1u) << "from the changed row on";
+  fill(stream, 100, 0);
+  stream.finish();
+  EXPECT_EQ(read_file(bank), uninterrupted_bank());
+}
+
+TEST(BankStream, AFinishedBankIsDescribedWithItsContent) {
+  test::TemporaryDirectory directory;
+  const Path bank = directory / "initial.jsonl";
+  BankStream stream(bank, requests(), kMeta);
+  fill(stream, 100, 0);
+  stream.finish();
+  EXPECT_EQ(read_bank_meta(bank)->content, sha256_file(bank));
+  EXPECT_EQ(bank_damage(bank), "");
+  std::string text = read_file(bank);
+  const size_t digit = text.find("\"response_ids\":[") + 16;
+  text[digit] = text[digit] == '1' ? '2' : '1';
+  write_file_atomically(bank, text);
+  EXPECT_THAT(bank_damage(bank), HasSubstr("initial.jsonl: its content is not what its description says"));
+  remove_bank(bank);
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+}
+
+TEST(BankMeta, FingerprintsOfEarlierVersionsCannotBeCompared) {
+  EXPECT_TRUE(fingerprints_agree("all:12", "all:12"));
+  EXPECT_FALSE(fingerprints_agree("all:12", "all:13"));
+  EXPECT_FALSE(fingerprints_agree("12", "13"));
+  EXPECT_TRUE(fingerprints_agree("12", "all:13"));
+}
+
 TEST(BankStream, AFinishedBankIsUsedAsItIs) {
   test::TemporaryDirectory directory;
   const Path bank = directory / "initial.jsonl";

@@ -79,20 +79,35 @@ RunDirectory::~RunDirectory() {
   if (lock_ >= 0) ::close(lock_);
 }
 
+void RunDirectory::require_new(const Path& path) {
+  if (fs::exists(path / "config.yaml"))
+    fail(path.string(), ": holds a run already; go on with `ropd resume ", path.string(),
+         "` or choose another output");
+  if (fs::exists(path) && !fs::is_directory(path))
+    fail(path.string(), ": is a file, expected the folder of a run or a new name");
+  if (fs::exists(path))
+    for (const auto& entry : fs::directory_iterator(path)) {
+      // these alone are a start that was cut short before its config was written
+      const std::string name = entry.path().filename().string();
+      if (!name.starts_with("environment.json") && !name.starts_with("inputs.json") &&
+          !name.starts_with("config.yaml.tmp-"))
+        fail(path.string(), ": is not empty (", name, ") and not a run; choose another output");
+    }
+  Path existing = fs::absolute(path);
+  while (!fs::exists(existing) && existing.has_relative_path()) existing = existing.parent_path();
+  if (::access(existing.c_str(), W_OK | X_OK) != 0)
+    fail(path.string(), ": cannot be made: ", existing.string(), ": ",
+         std::generic_category().message(errno));
+}
+
 RunDirectory RunDirectory::create(Path path, std::string_view resolved_config_yaml,
-                                  std::string_view environment_json) {
+                                  std::string_view environment_json, std::string_view inputs_json) {
+  require_new(path);
   make_folder(path);
   RunDirectory run(std::move(path));
-  if (fs::exists(run.config()))
-    fail(run.path_.string(), ": holds a run already; go on with `ropd resume ", run.path_.string(),
-         "` or choose another output");
-  for (const auto& entry : fs::directory_iterator(run.path_)) {
-    // environment.json alone is a start that was cut short before its config was written
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with("environment.json") && !name.starts_with("config.yaml.tmp-"))
-      fail(run.path_.string(), ": is not empty (", name, ") and not a run; choose another output");
-  }
+  require_new(run.path_);  // nobody else may have made it meanwhile
   write_file_atomically(run.environment(), environment_json);
+  if (!inputs_json.empty()) write_file_atomically(run.inputs(), inputs_json);
   write_file_atomically(run.config(), resolved_config_yaml);
   for (const char* name : {"banks", "rollouts", "checkpoints"}) make_folder(run.path_ / name);
   sync_directory(run.path_.has_parent_path() ? run.path_.parent_path() : Path("."));
@@ -119,10 +134,12 @@ Path RunDirectory::samples(uint64_t iteration) const {
   return path_ / "samples" / ("iter-" + padded(iteration, 4) + ".jsonl");
 }
 
-std::string describe_environment(std::string_view command_line, Layout layout) {
+namespace {
+
+nlohmann::ordered_json environment_of(std::string_view command_line) {
   utsname system{};
   ::uname(&system);
-  const nlohmann::ordered_json json = {
+  return {
       {"started", utc_now()},
       {"command_line", command_line},
       {"version", program_version().number},
@@ -136,8 +153,20 @@ std::string describe_environment(std::string_view command_line, Layout layout) {
       {"threads", num_threads()},
       {"memory", proc_value("/proc/meminfo", "MemTotal")},
   };
-  if (layout == Layout::one_line) return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string describe_environment(std::string_view command_line) {
+  return environment_of(command_line).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void append_history(const RunDirectory& directory, const SessionLine& line) {
+  nlohmann::ordered_json json = environment_of(line.command_line);
+  json["step"] = line.step;
+  for (const ConfigDifference& change : line.changes)
+    json["changes"].push_back({{"key", change.key}, {"before", change.before}, {"after", change.after}});
+  AppendFile(directory.history()).append(json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 void require_free_space(const Path& directory, uint64_t bytes_needed, std::string_view what) {

@@ -1,5 +1,7 @@
 #include "io/save_model.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,20 +35,25 @@ constexpr const char* kCopiedFiles[] = {"tokenizer.json",
                                         "LICENSE.txt",
                                         "NOTICE"};
 
-// A folder that is removed unless it was moved to its place.
+// A folder that is removed unless it was moved to its place. Its owner holds a lock on it; those of killed
+// owners, which nobody locks, are removed first.
 class TemporaryFolder {
  public:
   explicit TemporaryFolder(const Path& place) : path_(place.string() + ".tmp-" + std::to_string(::getpid())) {
-    std::filesystem::remove_all(path_);  // left by a killed process that had the same id
+    remove_stale(place);
     std::error_code error;
+    std::filesystem::remove_all(path_, error);  // where locks do not work: left by one that had the same id
     std::filesystem::create_directory(path_, error);
     if (error) fail(path_.string(), ": cannot create the folder: ", error.message());
+    lock_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (lock_ >= 0) ::flock(lock_, LOCK_EX | LOCK_NB);
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   ~TemporaryFolder() {
     std::error_code ignored;
     if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+    if (lock_ >= 0) ::close(lock_);
   }
   const Path& path() const { return path_; }
   void move_to(const Path& place) {
@@ -60,6 +67,25 @@ class TemporaryFolder {
 
  private:
   Path path_;
+  int lock_ = -1;
+
+  static void remove_stale(const Path& place) {
+    const std::string prefix = place.filename().string() + ".tmp-";
+    const Path folder = place.has_parent_path() ? place.parent_path() : Path(".");
+    std::vector<Path> stale;
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+      const std::string name = entry.path().filename().string();
+      if (!name.starts_with(prefix) ||
+          name.find_first_not_of("0123456789", prefix.size()) != std::string::npos)
+        continue;
+      const int descriptor = ::open(entry.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+      if (descriptor < 0) continue;
+      if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) stale.push_back(entry.path());
+      ::close(descriptor);
+    }
+    for (const Path& path : stale) std::filesystem::remove_all(path, ignored);
+  }
 };
 
 struct Shard {

@@ -129,9 +129,12 @@ std::vector<Rollout> read_bank(const Path& path, const io::RolloutLimits& limits
   const auto meta = io::read_bank_meta(path);
   if (!meta)
     log_info(path.string(), ": no description beside it, so its model is not known");
-  else if (meta->model_fingerprint != fingerprint)
+  else if (!io::fingerprints_agree(meta->model_fingerprint, fingerprint))
     fail(path.string(), ": was sampled from another model (", meta->model, ", fingerprint ",
          meta->model_fingerprint.substr(0, 12), ", expected ", fingerprint.substr(0, 12), ")");
+  if (meta && !meta->content.empty() && sha256_file(path) != meta->content)
+    fail(path.string(),
+         ": its content is not what its description says (a row was changed, or a copy cut short)");
   auto rollouts = io::read_rollouts(path, limits);
   if (meta && meta->count != rollouts.size())
     fail(path.string(), ": ", rollouts.size(), " rollouts, its description says ", meta->count,

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "base/file.h"
+#include "base/parallel.h"
+#include "io/rollout_file.h"
 
 namespace ropd::rollout {
 namespace {
 
-constexpr int64_t kSampledValues = 4096;
+constexpr int64_t kBlockValues = int64_t{1} << 20;
 
 template <class Value>
 void put(std::string& bytes, Value value) {
@@ -22,29 +25,55 @@ void put_vector(std::string& bytes, std::span<const float> values) {
   for (const float value : values) put(bytes, value);
 }
 
-void put_matrix(std::string& bytes, const model::Linear& linear) {
-  put(bytes, linear.outputs());
-  put(bytes, linear.inputs());
-  const int64_t size = linear.outputs() * linear.inputs();
-  const int64_t count = std::min(size, kSampledValues);
-  for (int64_t i = 0; i < count; ++i) {
-    const size_t at = static_cast<size_t>(static_cast<__int128>(size) * i / count);
-    const void* data = linear.stored.data;
-    if (linear.stored.dtype == DType::f32) {
-      put(bytes, static_cast<const float*>(data)[at]);
-    } else {
-      const uint16_t bits = static_cast<const uint16_t*>(data)[at];
-      put(bytes, linear.stored.dtype == DType::bf16 ? bf16_to_float(bits) : f16_to_float(bits));
-    }
-  }
+// A stretch of a matrix's values.
+struct Block {
+  const model::Linear* matrix = nullptr;
+  int64_t begin = 0, size = 0;
+};
+
+std::string hash_of(const Block& block) {
+  const void* data = block.matrix->stored.data;
+  const DType dtype = block.matrix->stored.dtype;
+  if (dtype == DType::f32)
+    return sha256(std::as_bytes(
+        std::span(static_cast<const float*>(data) + block.begin, static_cast<size_t>(block.size))));
+  std::vector<float> values(static_cast<size_t>(block.size));
+  const uint16_t* bits = static_cast<const uint16_t*>(data) + block.begin;
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = dtype == DType::bf16 ? bf16_to_float(bits[i]) : f16_to_float(bits[i]);
+  return sha256(std::as_bytes(std::span(values)));
 }
+
+class Matrices {
+ public:
+  void add(const model::Linear& matrix) {
+    put(shapes_, matrix.outputs());
+    put(shapes_, matrix.inputs());
+    const int64_t size = matrix.outputs() * matrix.inputs();
+    for (int64_t begin = 0; begin < size; begin += kBlockValues)
+      blocks_.push_back({&matrix, begin, std::min(kBlockValues, size - begin)});
+  }
+  // Shapes, then the hash of every block.
+  std::string bytes() const {
+    std::vector<std::string> hashes(blocks_.size());
+    parallel_tasks(blocks_.size(), [&](size_t i, size_t) { hashes[i] = hash_of(blocks_[i]); });
+    std::string all = shapes_;
+    for (const std::string& hash : hashes) all += hash;
+    return all;
+  }
+
+ private:
+  std::string shapes_;
+  std::vector<Block> blocks_;
+};
 
 }  // namespace
 
 std::string weights_fingerprint(const model::Weights& weights) {
+  Matrices matrices;
   std::string bytes;
-  put_matrix(bytes, weights.embedding);
-  put_matrix(bytes, weights.head);
+  matrices.add(weights.embedding);
+  matrices.add(weights.head);
   put_vector(bytes, weights.final_norm);
   put(bytes, weights.config.rope_theta);
   if (const RopeScaling& scaling = weights.config.rope_scaling; scaling.kind != RopeScaling::Kind::none)
@@ -61,11 +90,11 @@ std::string weights_fingerprint(const model::Weights& weights) {
       put_vector(bytes, vector);
     for (const model::Linear* linear :
          {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down, &layer.router})
-      put_matrix(bytes, *linear);
+      matrices.add(*linear);
     for (const model::Expert& expert : layer.experts)
-      for (const model::Linear* linear : {&expert.gate, &expert.up, &expert.down}) put_matrix(bytes, *linear);
+      for (const model::Linear* linear : {&expert.gate, &expert.up, &expert.down}) matrices.add(*linear);
   }
-  return sha256(bytes);
+  return io::kFingerprintOfAllValues + sha256(bytes + matrices.bytes());
 }
 
 }  // namespace ropd::rollout

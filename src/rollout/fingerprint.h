@@ -6,9 +6,9 @@
 
 namespace ropd::rollout {
 
-// SHA-256 over the shape of the model, all its vectors and up to 4096 evenly spaced values of each matrix, as
-// f32: the same for a checkpoint and its widened copy in memory, another one after any optimization step.
-// Reads little, so that a mapped checkpoint stays on disk.
+// "all:" and the SHA-256 over the shape of the model and every value, as f32, in blocks that all threads
+// share: the same for a checkpoint and its widened copy in memory, another one after any changed bit. Reads
+// all weights.
 std::string weights_fingerprint(const model::Weights& weights);
 
 }  // namespace ropd::rollout

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "support/model_files.h"
 #include "support/naive_model.h"
 #include "support/test_data.h"
@@ -12,7 +14,7 @@ namespace {
 TEST(WeightsFingerprint, FollowsTheValues) {
   auto parameters = test::random_parameters(test::tiny_config(Architecture::qwen3_moe), 3);
   const std::string before = weights_fingerprint(parameters.weights());
-  EXPECT_EQ(before.size(), 64u);
+  EXPECT_EQ(before.size(), 68u);
   EXPECT_EQ(weights_fingerprint(parameters.weights()), before);
   for (const auto& slot : parameters.slots()) {
     float& value = parameters.values()[static_cast<size_t>(slot.offset)];
@@ -22,6 +24,22 @@ TEST(WeightsFingerprint, FollowsTheValues) {
     value = old;
   }
   EXPECT_EQ(weights_fingerprint(parameters.weights()), before);
+}
+
+// As damage on a disk or a hostile hand would have it: one bit, anywhere.
+TEST(WeightsFingerprint, SeesEveryFlippedBit) {
+  auto parameters = test::random_parameters(test::tiny_config(Architecture::qwen3), 3);
+  const std::string before = weights_fingerprint(parameters.weights());
+  const size_t size = parameters.values().size();
+  for (size_t i = 0; i < 45; ++i) {
+    uint32_t bits = 0;
+    float& value = parameters.values()[i * 7919 % size];
+    std::memcpy(&bits, &value, sizeof bits);
+    const uint32_t flipped = bits ^ (1u << (i % 32));
+    std::memcpy(&value, &flipped, sizeof flipped);
+    EXPECT_NE(weights_fingerprint(parameters.weights()), before) << i;
+    std::memcpy(&value, &bits, sizeof bits);
+  }
 }
 
 TEST(WeightsFingerprint, IsTheSameForStoredAndWidenedWeights) {

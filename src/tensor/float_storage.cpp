@@ -29,8 +29,8 @@ FloatStorage::FloatStorage(size_t size) : size_(size) {
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
   void* address = ::mmap(nullptr, size * sizeof(float), PROT_READ | PROT_WRITE, flags, -1, 0);
   data_ = checked(address, errno, size, "memory");
-  // Huge pages where there are some (base/large_allocations.cpp), filled in now: what does not fit into memory
-  // must show before the first step, not behind it. Advice both: an older kernel fills them in later.
+  // Huge pages where there are some (base/large_allocations.cpp), filled in now: what does not fit into
+  // memory must show before the first step, not behind it. Advice both: an older kernel fills them in later.
   ::madvise(address, size * sizeof(float), MADV_HUGEPAGE);
   ::madvise(address, size * sizeof(float), MADV_POPULATE_WRITE);
 }
@@ -42,7 +42,9 @@ FloatStorage::FloatStorage(size_t size, const Path& directory) : size_(size) {
   if (descriptor < 0) fail(name, ": cannot create: ", std::generic_category().message(errno));
   ::unlink(name.c_str());
   // Reserved now: a full disk must be an error here, not a bus error at the first touch of a page.
-  const int error_number = ::posix_fallocate(descriptor, 0, static_cast<off_t>(size * sizeof(float)));
+  int error_number = EINTR;
+  while (error_number == EINTR)
+    error_number = ::posix_fallocate(descriptor, 0, static_cast<off_t>(size * sizeof(float)));
   if (error_number != 0) {
     ::close(descriptor);
     fail(directory.string(), ": cannot reserve ", size * sizeof(float),

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "io/checkpoint.h"
 #include "io/metrics_file.h"
+#include "io/rollout_file.h"
 #include "io/run_directory.h"
 #include "train/run_state.h"
 
@@ -20,12 +21,6 @@ Path find_checkpoint(const Path& directory, uint64_t step) {
 Path without_trailing_slash(const std::string& path) {
   const Path normal = Path(path).lexically_normal();
   return normal.has_filename() ? normal : normal.parent_path();
-}
-
-void remove_bank(const Path& bank) {
-  std::filesystem::remove(bank);
-  for (const char* ending : {".meta.json", ".partial.jsonl"})
-    std::filesystem::remove(Path(bank).replace_extension(ending));
 }
 
 // Everything that must be equal for a shared beginning; the curriculum itself is compared by the sources it
@@ -83,17 +78,19 @@ void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
     // What the other run made later came from weights that this one will never have.
     for (uint64_t iteration = curriculum.closed_iterations() + 1; iteration <= parent.train.iterations;
          ++iteration)
-      remove_bank(directory.rollouts(iteration));
+      io::remove_bank(directory.rollouts(iteration));
     for (const StageConfig& stage : parent.curriculum.stages)
-      if (stage.step && *stage.step > step) remove_bank(directory.recent_bank(*stage.step));
+      if (stage.step && *stage.step > step) io::remove_bank(directory.recent_bank(*stage.step));
     write_file_atomically(directory.metrics(), lines);
     io::CheckpointStore store(directory.checkpoints());
     store.save(step, {.keep = 0, .keep_steps = {}}, [&](const Path& folder) {
       for (const auto& entry : std::filesystem::directory_iterator(checkpoint))
-        if (entry.path().filename() != "MANIFEST.json" && entry.path().filename() != "state.json")
+        if (entry.path().filename() != "MANIFEST.json" && entry.path().filename() != "state.json" &&
+            entry.path().filename() != "metrics.jsonl")
           std::filesystem::copy(entry.path(), folder / entry.path().filename(),
                                 std::filesystem::copy_options::recursive);
       write_file_atomically(folder / "state.json", write_run_state(saved));
+      write_file_atomically(folder / "metrics.jsonl", lines);
     });
   }
   std::filesystem::rename(temporary, output);

@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/memory_info.h"
 #include "io/checkpoint.h"
-#include "rollout/fingerprint.h"
 
 namespace ropd::train {
 namespace {
@@ -106,10 +105,8 @@ LocalRun::LocalRun(const TrainConfig& config, const io::RunDirectory& directory,
              scorer_config(config, models, progress)),
       supply(config, directory, queries, generator, decode_with(models)) {
   start.fingerprints["queries"] = queries.queries.empty() ? "none" : queries.fingerprint;
-  start.fingerprints["student"] = generator.fingerprint({.is_initial = true});
-  models.student->release_pages();
-  start.fingerprints["teacher"] = rollout::weights_fingerprint(models.teacher_weights);
-  models.teacher->release_pages();
+  if (!models.student_content.empty()) start.fingerprints["student files"] = models.student_content;
+  if (!models.teacher_content.empty()) start.fingerprints["teacher files"] = models.teacher_content;
   if (config.continue_from) continue_from(learner, supply, start, *config.continue_from);
 }
 

@@ -23,7 +23,9 @@ struct ModelPair {
   std::optional<text::PromptRenderer> student_renderer;       // absent where the student has no tokenizer
   std::optional<text::PromptRenderer> teacher_renderer;       // when the teacher reads other ids
   std::shared_ptr<const text::VocabularyMap> vocabulary_map;  // likewise; else nullptr
-  std::vector<std::string> notes;                             // what a person should know, a sentence each
+  std::string student_content,
+      teacher_content;             // content hashes of their files; empty where nobody holds them
+  std::vector<std::string> notes;  // what a person should know, a sentence each
 
   // How the teacher reads rollouts; nothing when ids mean the same to both. `query_of` finds the query of a
   // rollout, which the teacher's own template needs.

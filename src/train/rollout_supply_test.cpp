@@ -160,7 +160,7 @@ TEST_F(Curricula, ARecentBankIsKnownByTheWeightsItWasFrozenFrom) {
   set_log_level(LogLevel::quiet);
   const Path bank = world.path("run") / "banks" / "recent-00006.meta.json";
   std::string meta = read_file(bank);
-  const size_t at = meta.find(':', meta.find("model_fingerprint")) + 3;
+  const size_t at = meta.find("all:", meta.find("model_fingerprint")) + 4;
   meta[at] = meta[at] == 'a' ? 'b' : 'a';
   write_file_atomically(bank, meta);
   EXPECT_THAT(error_of([&] { resume_run(world.path("run"), "test"); }),

@@ -18,10 +18,12 @@
 #include "io/progress_file.h"
 #include "io/run_directory.h"
 #include "io/tensorboard.h"
+#include "train/divergence.h"
 #include "train/local_run.h"
 #include "train/measurements.h"
 #include "train/plan.h"
 #include "train/run_evaluation.h"
+#include "train/settings_change.h"
 
 namespace ropd::train {
 namespace {
@@ -44,6 +46,8 @@ std::string iteration_line(const IterationRecord& r, uint64_t total, std::option
   return fit_line(parts, terminal_columns());
 }
 
+constexpr const char* kMetricsCopy = "metrics.jsonl";  // in a checkpoint
+
 // C and U at the end are what the configuration promised, behind those of a run that is continued.
 void check_budget(const TrainConfig& config, const Trainer& trainer, uint64_t first_consumed,
                   uint64_t first_step) {
@@ -59,33 +63,39 @@ double unix_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+// How a session begins: the command and, where settings change, the configuration to keep from now on.
+struct SessionStart {
+  std::string command_line;
+  std::vector<ConfigDifference> changes = {};
+  std::string new_config_yaml = {};
+};
+
 class Session {
  public:
-  Session(const TrainConfig& config, io::RunDirectory directory, const SessionHooks& hooks)
+  Session(const TrainConfig& config, io::RunDirectory directory, RunInputs inputs, io::InputLedger ledger,
+          const SessionHooks& hooks, SessionStart start)
       : config_(config),
         directory_(std::move(directory)),
         hooks_(hooks),
-        models_(load_models(config_)),
-        // Without a tokenizer every stage reads a bank, and its rollouts hold their prompts.
-        queries_(!config_.data.queries.empty() && models_.student_renderer
-                     ? load_queries(config_, *models_.student_renderer)
-                     : QuerySet{}),
-        store_(directory_.checkpoints()) {
-    if (config_.eval.suite) check_evaluation(config_, models_);
+        start_(std::move(start)),
+        models_(std::move(inputs.models)),
+        queries_(std::move(inputs.queries)),
+        ledger_(std::move(ledger)),
+        store_(directory_.checkpoints()),
+        divergence_(config.alarms.divergence) {
     for (const std::string& note : models_.notes) log_info(note);
     for (const std::string& warning : config_warnings(config_)) log_warning(warning);
   }
 
-  // resumed_by: the command that goes on with the run; empty in its first session.
-  RunOutcome run(const std::string& resumed_by = "") {
+  RunOutcome run() {
     io::ProgressFile progress_file(directory_.progress());
-    const RunOutcome outcome = train(progress_file, resumed_by);
+    const RunOutcome outcome = train(progress_file);
     progress_file.finish(outcome == RunOutcome::done ? io::RunPhase::finished : io::RunPhase::stopped);
     return outcome;
   }
 
  private:
-  RunOutcome train(io::ProgressFile& progress_file, const std::string& resumed_by) {
+  RunOutcome train(io::ProgressFile& progress_file) {
     io::MetricsFile* metrics = nullptr;
     std::unique_ptr<Progress> progress;
     std::string stage_shown;
@@ -113,8 +123,7 @@ class Session {
     io::require_free_space(directory_.path(), 2 * local.learner.saved_bytes(),
                            "the next checkpoint and the one before it");
     restore(trainer);
-    if (!resumed_by.empty() && !trainer.is_done())
-      AppendFile(directory_.resumed()).append(io::describe_environment(resumed_by, io::Layout::one_line));
+    record_start(trainer);
     io::MetricsFile file(directory_.metrics());
     metrics = &file;
     tensorboard_.emplace(directory_.tensorboard(), unix_time(), trainer.step());
@@ -129,11 +138,13 @@ class Session {
       run_progress.begin_iteration(trainer.iteration());
       auto record = trainer.iterate();
       if (!record) return stop(trainer);
+      check_inputs();  // before anything of this iteration is kept
       record->unix_time = unix_time();
       record->seconds.checkpoint = checkpoint_seconds;
       record->seconds.evaluation = evaluation_seconds_;
       if (!first_length_mean_) first_length_mean_ = record->response_length_mean;
       record->alarms = find_alarms(*record, config_.alarms, first_length_mean_);
+      if (auto alarm = divergence_.observe(*record)) record->alarms.push_back(*alarm + good_checkpoint());
       file.append(*record);
       tensorboard_->write(*record);
       run_progress.end_iteration();
@@ -148,21 +159,26 @@ class Session {
       if (stop_requested() && !trainer.is_done()) return stop(trainer);
     }
     check_budget(config_, trainer, first_consumed_, first_step_);
+    if (divergence_.has_diverged()) log_warning("the run diverged", good_checkpoint());
     return RunOutcome::done;
   }
 
   const TrainConfig config_;
   io::RunDirectory directory_;
   const SessionHooks& hooks_;
+  const SessionStart start_;
   const ModelPair models_;
   const QuerySet queries_;
+  io::InputLedger ledger_;
   io::CheckpointStore store_;
+  DivergenceWatch divergence_;
   std::optional<io::TensorBoardWriter> tensorboard_;
   uint64_t first_consumed_ = 0, first_step_ = 0;  // of the run that is continued, if one is
   std::optional<uint64_t> saved_step_;
   std::optional<double> known_seconds_;  // of an iteration that an earlier session made
   double evaluation_seconds_ = 0;        // of the last one, until the next line tells of it
-  std::optional<double> first_length_mean_;  // of the run's first iteration: what the length alarm compares with
+  std::optional<double>
+      first_length_mean_;  // of the run's first iteration: what the length alarm compares with
 
   // Behind the iterations that are due and have no summary yet. False after a stop request.
   bool evaluate_if_due(const Trainer& trainer, const FullLearner& learner) {
@@ -182,50 +198,194 @@ class Session {
     return std::find(steps.begin(), steps.end(), step) != steps.end();
   }
 
+  io::Retention retention() const { return {config_.checkpoint.keep, config_.checkpoint.keep_steps}; }
+
   void save(const Trainer& trainer) {
-    store_.save(trainer.step(), {config_.checkpoint.keep, config_.checkpoint.keep_steps},
-                [&](const Path& folder) { trainer.save(folder); });
+    store_.save(trainer.step(), retention(), [&](const Path& folder) {
+      trainer.save(folder);
+      // Under the manifest's hash, so that lines lost from the run's own file come back.
+      if (std::filesystem::exists(directory_.metrics()))
+        write_file_atomically(folder / kMetricsCopy, read_file(directory_.metrics()));
+    });
     saved_step_ = trainer.step();
+  }
+
+  // Banks that the run has made itself are inputs of what follows.
+  void hold_own_banks() {
+    for (const auto& entry : std::filesystem::directory_iterator(directory_.initial_bank().parent_path())) {
+      const std::string name = entry.path().filename().string();
+      const bool is_bank = name.ends_with(".jsonl") && !name.ends_with(".partial.jsonl");
+      if (!is_bank || ledger_.is_in_use("banks/" + name)) continue;
+      ledger_.hold("banks/" + name, {{"", entry.path()}});
+      ledger_.save();
+    }
+  }
+
+  void check_inputs() {
+    hold_own_banks();
+    ledger_.check();
+  }
+
+  // The newest checkpoint from before the run diverged, as the end of a warning.
+  std::string good_checkpoint() const {
+    std::string path;
+    for (const auto& entry : io::list_checkpoints(directory_.checkpoints()))
+      if (entry.step <= divergence_.last_good_step()) path = entry.path.string();
+    return path.empty()
+               ? "; no checkpoint from before that is left, begin again with a lower train.learning_rate"
+               : "; the newest checkpoint from before that is " + path +
+                     " (continue_from takes it, with a lower train.learning_rate)";
   }
 
   void restore(Trainer& trainer) {
     const auto newest = io::newest_valid_checkpoint(directory_.checkpoints());
     const uint64_t step = newest ? newest->step : first_step_;
+    if (newest && std::filesystem::exists(newest->path / kMetricsCopy) &&
+        io::restore_metrics(directory_.metrics(), newest->path / kMetricsCopy))
+      log_warning(directory_.metrics().string(),
+                  ": lines are missing or changed; taken from the checkpoint, what was there is in "
+                  "metrics.discarded.jsonl");
     const uint64_t removed = io::cut_metrics_back(directory_.metrics(), step);
     if (removed > 0)
       log_info("metrics.jsonl: ", removed, " lines behind step ", step, " moved to metrics.discarded.jsonl");
+    hold_own_banks();
     if (!newest) return;
     const auto known = std::filesystem::exists(directory_.metrics()) ? io::read_metrics(directory_.metrics())
                                                                      : io::Metrics{};
-    trainer.restore(newest->path, known.open_steps);
     if (!known.iterations.empty()) known_seconds_ = known.iterations.back().seconds.total;
+    if (const std::string gap = io::find_gap(known, first_step_, step); !gap.empty())
+      log_warning(directory_.metrics().string(), ": ", gap, "; reports will miss it");
+    for (const IterationRecord& record : known.iterations) (void)divergence_.observe(record);
     if (!known.iterations.empty()) first_length_mean_ = known.iterations.front().response_length_mean;
+    trainer.restore(newest->path, known.open_steps);
+    store_.settle(newest->step, retention());
     saved_step_ = newest->step;
     log_info("going on from ", newest->path.string());
   }
 
+  // From here on the new settings are those of the run. A kill at any point leaves the old or the new ones:
+  // resume_run finishes a change whose config.yaml was not written.
+  void record_start(const Trainer& trainer) {
+    if (!start_.changes.empty()) {
+      if (alters_weights(start_.changes)) remove_later_rollouts(trainer);
+      ledger_.set_config(start_.new_config_yaml);
+      ledger_.save();
+      write_file_atomically(directory_.config(), start_.new_config_yaml);
+      log_info("changed from here on: ", describe(start_.changes));
+    }
+    ledger_.save();
+    if (!trainer.is_done() || !start_.changes.empty())
+      io::append_history(directory_, {start_.command_line, trainer.step(), start_.changes});
+  }
+
+  // Sampled by weights that this run will not have any more.
+  void remove_later_rollouts(const Trainer& trainer) {
+    for (uint64_t k = trainer.iteration() + 1; k <= config_.train.iterations; ++k)
+      io::remove_bank(directory_.rollouts(k));
+    for (const uint64_t step : trainer.curriculum().freeze_steps()) {
+      if (step <= trainer.step()) continue;
+      io::remove_bank(directory_.recent_bank(step));
+      ledger_.forget("banks/" + directory_.recent_bank(step).filename().string());
+    }
+  }
+
   RunOutcome stop(const Trainer& trainer) {
+    check_inputs();
     if (saved_step_ != trainer.step() && trainer.step() > first_step_) save(trainer);
     log_info("stopped after step ", trainer.step(), "; go on with: ropd resume ", directory_.path().string());
     return RunOutcome::stopped;
   }
 };
 
-}  // namespace
+using Stamps = std::map<std::string, io::FileStamp>;
 
-RunOutcome start_run(const TrainConfig& config, const std::string& command_line, const SessionHooks& hooks) {
-  // What cannot fit is refused before a file is written. Time is not asked for, so nothing is measured.
-  if (!config.continue_from) check_plan(make_plan(config, /*flops=*/1e11));
-  auto directory = io::RunDirectory::create(config.output, config_to_yaml(config, true),
-                                            io::describe_environment(command_line));
-  return Session(config, std::move(directory), hooks).run();
+Stamps stamps_of(const InputFiles& inputs) {
+  Stamps stamps;
+  for (const auto& [role, files] : inputs)
+    for (const auto& file : files) stamps[role + " " + file.path.string()] = io::stamp_of(file.path);
+  return stamps;
 }
 
-RunOutcome resume_run(const Path& run_directory, const std::string& command_line, const SessionHooks& hooks) {
+// Loads the inputs and holds their content in the ledger, which must describe what was loaded.
+RunInputs load_and_hold(io::InputLedger& ledger, const TrainConfig& config,
+                        const std::function<RunInputs()>& load) {
+  const Stamps before = stamps_of(input_files(config));
+  RunInputs inputs = load();
+  for (const auto& [role, files] : input_files(config)) ledger.hold(role, files);
+  if (stamps_of(input_files(config)) != before)
+    fail("a file of student, teacher, queries or banks changed while it was read; try again");
+  inputs.models.student_content = ledger.hash_of("student");
+  inputs.models.teacher_content = ledger.hash_of("teacher");
+  return inputs;
+}
+
+// config.yaml as the run keeps it. Fails when it was edited.
+std::string unchanged_config(const io::RunDirectory& directory, const io::InputLedger& ledger) {
+  const std::string text = read_file(directory.config(), 1 << 20);
+  if (ledger.config().empty() || text == ledger.config()) return text;  // the former: an older version's run
+  if (text == ledger.config_before()) {                                 // a kill inside record_start
+    write_file_atomically(directory.config(), ledger.config());
+    return ledger.config();
+  }
+  const auto edited = config_differences(parse_run_config(ledger.config(), directory.inputs().string()),
+                                         parse_run_config(text, directory.config().string()));
+  const std::string what = edited.empty() ? "its text" : describe(edited);
+  fail(directory.config().string(), ": edited since the run began (", what,
+       "); put it back, or say it: ropd resume ", directory.path().string(),
+       edited.empty() ? "" : " " + edited[0].key + "=" + edited[0].after);
+}
+
+// To a free name beside it: nothing is lost.
+void give_up_checkpoints(const io::RunDirectory& directory) {
+  for (int number = 1;; ++number) {
+    const Path place = directory.path() / ("checkpoints.given-up-" + std::to_string(number));
+    if (std::filesystem::exists(place)) continue;
+    std::filesystem::rename(directory.checkpoints(), place);
+    log_info(directory.checkpoints().string(), ": moved to ", place.string(), ", beginning at step 0");
+    return;
+  }
+}
+
+}  // namespace
+
+RunInputs check_start(const TrainConfig& config) {
+  io::RunDirectory::require_new(config.output);
+  // What cannot fit is refused before a file is written. Time is not asked for, so nothing is measured.
+  if (!config.continue_from) check_plan(make_plan(config, /*flops=*/1e11));
+  return load_inputs(config);
+}
+
+RunOutcome start_run(const TrainConfig& config, const std::string& command_line, const SessionHooks& hooks) {
+  const std::string yaml = config_to_yaml(config, true);
+  io::InputLedger ledger(Path(config.output) / "inputs.json", io::InputLedger::New{});
+  RunInputs inputs = load_and_hold(ledger, config, [&] { return check_start(config); });
+  ledger.set_config(yaml);
+  ledger.set_directory(std::filesystem::current_path());
+  auto directory =
+      io::RunDirectory::create(config.output, yaml, io::describe_environment(command_line), ledger.text());
+  return Session(config, std::move(directory), std::move(inputs), std::move(ledger), hooks, {command_line})
+      .run();
+}
+
+RunOutcome resume_run(const Path& run_directory, const std::string& command_line, const SessionHooks& hooks,
+                      const ResumeOptions& options) {
   auto directory = io::RunDirectory::open(run_directory);
-  TrainConfig config = load_run_config(directory.config());
+  io::InputLedger ledger(directory.inputs());
+  const std::string text = unchanged_config(directory, ledger);
+  const TrainConfig before = parse_run_config(text, directory.config().string());
+  const TrainConfig after = parse_run_config(text, directory.config().string(), options.overrides);
+  SessionStart start{command_line, allowed_changes(before, after)};
+  if (!start.changes.empty()) start.new_config_yaml = config_to_yaml(after, true);
+  TrainConfig config = with_paths_from(after, ledger.directory());
   config.output = run_directory.string();
-  return Session(config, std::move(directory), hooks).run(command_line);
+  RunInputs inputs = load_and_hold(ledger, config, [&] { return load_inputs(config); });
+  if (ledger.config().empty()) {  // of an earlier version: what is there now is what counts from now on
+    ledger.set_config(text);
+    ledger.set_directory(std::filesystem::current_path());
+  }
+  if (options.starts_over) give_up_checkpoints(directory);
+  return Session(config, std::move(directory), std::move(inputs), std::move(ledger), hooks, std::move(start))
+      .run();
 }
 
 RunOutcome start_or_resume_run(const TrainConfig& config, const std::string& command_line,

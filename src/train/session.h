@@ -3,9 +3,11 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "records/metrics.h"
+#include "train/run_inputs.h"
 #include "train/train_config.h"
 
 namespace ropd::train {
@@ -17,14 +19,24 @@ struct SessionHooks {
   std::function<void(const StepRecord&)> on_step = {};  // its line is durable
 };
 
-// A new run in config.output. Fails, before anything trains, when something does not fit.
+// Everything that start_run refuses, refused without writing anything: models, queries, banks, a checkpoint
+// to continue from, memory and disk, the output folder.
+RunInputs check_start(const TrainConfig& config);
+
+// A new run in config.output. Fails, before the folder is made, when something does not fit.
 RunOutcome start_run(const TrainConfig& config, const std::string& command_line,
                      const SessionHooks& hooks = {});
 
-// Goes on from the newest checkpoint that verifies; from the beginning when there is none yet. A run that is
-// done stays as it is.
+struct ResumeOptions {
+  std::vector<std::string> overrides = {};  // settings that change from here on; kept in the run
+  bool starts_over = false;                 // gives up the checkpoints (moved aside) and begins at step 0
+};
+
+// Goes on from the newest checkpoint that verifies; from the beginning when none was made yet. A run that is
+// done stays as it is. Works from any directory. Fails when a file the run depends on, its config.yaml
+// included, is not what it was, and when no checkpoint can be used.
 RunOutcome resume_run(const Path& run_directory, const std::string& command_line,
-                      const SessionHooks& hooks = {});
+                      const SessionHooks& hooks = {}, const ResumeOptions& options = {});
 
 // Starts the run, or goes on with it when config.output holds the same one already.
 RunOutcome start_or_resume_run(const TrainConfig& config, const std::string& command_line,

@@ -111,12 +111,15 @@ TEST_F(Session, KeepsTheCommandOfEverySession) {
               if (step.step == 4) request_stop();
             }});
   clear_stop_request();
-  EXPECT_FALSE(std::filesystem::exists(world.path("run") / "resumed.jsonl"));
   EXPECT_EQ(resume_run(config.output, "the second command"), RunOutcome::done);
-  const std::string resumed = read_file(world.path("run") / "resumed.jsonl");
-  EXPECT_EQ(parse_json(resumed, "resumed.jsonl").at("command_line"), "the second command");
+  const std::string history = read_file(world.path("run") / "history.jsonl");
+  const size_t second = history.find('\n') + 1;
+  EXPECT_EQ(parse_json(history.substr(0, second), "history.jsonl").at("command_line"), "the first command");
+  const Json line = parse_json(history.substr(second), "history.jsonl");
+  EXPECT_EQ(line.at("command_line"), "the second command");
+  EXPECT_EQ(line.at("step"), 4);
   EXPECT_EQ(resume_run(config.output, "a third command"), RunOutcome::done);  // nothing was left to do
-  EXPECT_EQ(read_file(world.path("run") / "resumed.jsonl"), resumed);
+  EXPECT_EQ(read_file(world.path("run") / "history.jsonl"), history);
 }
 
 // state.json as the first version wrote it, around the same learner.
@@ -366,9 +369,9 @@ TEST_F(Session, RefusesADatasetThatChangedSinceTheRunBegan) {
                       }});
   clear_stop_request();
   world.write_queries(6, "x");
-  EXPECT_THAT(
-      error_of([&] { resume_run(world.path("run"), "test"); }),
-      testing::AllOf(HasSubstr("queries: changed since the run began"), HasSubstr("start a new run")));
+  EXPECT_THAT(error_of([&] { resume_run(world.path("run"), "test"); }),
+              testing::AllOf(HasSubstr("queries ("), HasSubstr("not what the run began with"),
+                             HasSubstr("start a new run")));
 }
 
 // A kill behind the bank and before the first checkpoint leaves nothing but the bank to compare with.
@@ -382,9 +385,13 @@ TEST_F(Session, RefusesADatasetThatChangedSinceTheInitialBankWasMade) {
   std::filesystem::remove(world.path("run") / "metrics.jsonl");
   ASSERT_TRUE(std::filesystem::exists(world.path("run") / "banks" / "initial.jsonl"));
   world.write_queries(6, "x");
+  EXPECT_THAT(error_of([&] { resume_run(world.path("run"), "test"); }), HasSubstr("queries ("));
+  // and in a run of an earlier version, which has no list of its inputs:
+  std::filesystem::rename(world.path("run") / "inputs.json", world.path("inputs.json"));
   EXPECT_THAT(error_of([&] { resume_run(world.path("run"), "test"); }),
               testing::AllOf(HasSubstr("initial.jsonl"), HasSubstr("requests_fingerprint"),
                              HasSubstr("queries, student or settings changed"), HasSubstr("remove")));
+  std::filesystem::rename(world.path("inputs.json"), world.path("run") / "inputs.json");
   world.write_queries(6);
   EXPECT_EQ(resume_run(world.path("run"), "test"), RunOutcome::done);
   EXPECT_EQ(final_weights(config), expected);
@@ -400,7 +407,7 @@ TEST_F(Session, RefusesATeacherThatChangedSinceTheRunBegan) {
   test::write_tiny_directory(world.path("teacher"),
                              test::random_parameters(test::tiny_config(Architecture::qwen3), 77));
   EXPECT_THAT(error_of([&] { resume_run(world.path("run"), "test"); }),
-              HasSubstr("teacher: changed since the run began"));
+              testing::AllOf(HasSubstr("teacher ("), HasSubstr("not what the run began with")));
 }
 
 TEST_F(Session, RefusesToResumeWhatIsNoRun) {

@@ -54,8 +54,8 @@ void check_bank(const TrainConfig& config, const ConfigPlace& place) {
   if (responses % batch != 0)
     place.refuse({"curriculum.bank.responses", "train.responses_per_iteration"}, " is ", responses,
                  ", expected a multiple of train.responses_per_iteration ", batch, " (",
-                 std::max<uint64_t>(responses / batch, 1) * batch, " or ", (responses / batch + 1) * batch,
-                 ")");
+                 responses > batch ? std::to_string(responses / batch * batch) + " or " : "",
+                 (responses / batch + 1) * batch, ")");
 }
 
 void check_objective(const TrainConfig& config, const ConfigPlace& place) {
@@ -156,16 +156,22 @@ TrainConfig load_train_config(const Path& path, std::span<const std::string> ove
 }
 
 TrainConfig load_run_config(const Path& path) {
-  const std::string yaml = read_file(path, 1 << 20);
-  const ConfigNode written = parse_yaml_document(yaml, path.string());
+  return parse_run_config(read_file(path, 1 << 20), path.string());
+}
+
+TrainConfig parse_run_config(std::string_view yaml, std::string_view where,
+                             std::span<const std::string> overrides) {
+  const ConfigNode written = parse_yaml_document(yaml, where);
   const auto item = [](const ConfigNode& map, std::string_view name) {
     return std::find_if(map.items.begin(), map.items.end(),
                         [&](const ConfigNode& node) { return node.name == name; });
   };
   const auto train = item(written, "train");
   const bool has_shards = train != written.items.end() && item(*train, "shards") != train->items.end();
-  const std::vector<std::string> added = {"train.shards=1"};
-  return parse_train_config(yaml, path.string(), has_shards ? std::span<const std::string>() : added);
+  std::vector<std::string> added;
+  if (!has_shards) added.push_back("train.shards=1");
+  added.insert(added.end(), overrides.begin(), overrides.end());
+  return parse_train_config(yaml, where, added);
 }
 
 uint64_t steps_per_iteration(const TrainConfig& config) {

@@ -283,6 +283,7 @@ struct AlarmConfig {
   double length_factor = 3.0;
   double truncation = 0.5;
   double drift = 0.05;
+  double divergence = 2.0;
   void fields(auto&& field) {
     field("student_mass", student_mass, "warn when the student's mass inside the candidates falls below",
           between(0, 1));
@@ -291,6 +292,9 @@ struct AlarmConfig {
     field("truncation", truncation, "warn when more than this share of responses is cut", between(0, 1));
     field("drift", drift,
           "warn when rollout and trainer log-probabilities differ by more on average; 0 = off", at_least(0));
+    field("divergence", divergence,
+          "warn when KL exceeds its source's first value by this factor, or the gradient is zero; 0 = off",
+          at_least(0));
   }
 };
 
@@ -334,6 +338,8 @@ TrainConfig load_train_config(const Path& path, std::span<const std::string> ove
 // The config.yaml of an existing run. The version that began it may not have known every setting of today;
 // those have the value that it worked by: train.shards is 1.
 TrainConfig load_run_config(const Path& path);
+TrainConfig parse_run_config(std::string_view yaml, std::string_view where,
+                             std::span<const std::string> overrides = {});
 TrainConfig parse_train_config(std::string_view yaml, std::string_view where,
                                std::span<const std::string> overrides = {});
 

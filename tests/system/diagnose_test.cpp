@@ -67,7 +67,7 @@ TEST_F(Diagnose, WritesTablesThatAddUp) {
   EXPECT_EQ(d["probes"][2]["norms"][0]["mean"], 0) << "no gradient where student and teacher are one";
   EXPECT_THAT(outcome.out, HasSubstr("none, a gradient is zero everywhere"));
   EXPECT_EQ(d["likelihood"].size(), 4u);
-  EXPECT_EQ(diagnose("--threads 1").out, outcome.out) << "threads do not show";
+  EXPECT_EQ(diagnose("--overwrite --threads 1").out, outcome.out) << "threads do not show";
 }
 
 TEST_F(Diagnose, RefusesWhatItCannotUse) {

@@ -114,6 +114,94 @@ TEST(Program, FailureToWriteItsResultIsReported) {
   EXPECT_THAT(outcome.err, HasSubstr("stdout: cannot write"));
 }
 
+TEST(Program, AnExistingOutputNeedsOverwriteAndAnInputIsNeverWrittenOnto) {
+  const test::TemporaryDirectory directory;
+  const std::string in = (directory / "in.jsonl").string(), out = (directory / "out.jsonl").string();
+  const std::string rows = "{\"response\": \"\\\\boxed{4}\", \"answer\": 4}\n";
+  write_file_atomically(in, rows);
+  write_file_atomically(out, "mine\n");
+  const auto refused = run_ropd("grade --in " + in + " --out " + out);
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("out.jsonl: exists already; --overwrite replaces it"));
+  EXPECT_EQ(read_file(out), "mine\n");
+  EXPECT_EQ(run_ropd("grade --overwrite --in " + in + " --out " + out).exit_code, 0);
+  EXPECT_NE(read_file(out), "mine\n");
+  std::filesystem::create_symlink("in.jsonl", directory / "link.jsonl");
+  for (const std::string name :
+       {"in.jsonl", "link.jsonl", "../" + directory.path().filename().string() + "/in.jsonl"}) {
+    const auto outcome = run_ropd("grade --overwrite --in " + in + " --out " + (directory / name).string());
+    EXPECT_EQ(outcome.exit_code, 1) << name;
+    EXPECT_THAT(outcome.err, HasSubstr("is an input of this command")) << name;
+    EXPECT_EQ(read_file(in), rows);
+  }
+  test::write_tiny_model(directory / "m", test::tiny_config("Qwen3ForCausalLM"));
+  io::write_rollouts(directory / "bank.jsonl",
+                     std::vector<Rollout>{{.query_id = "q", .prompt_ids = {1}, .response_ids = {3, 2}}});
+  const std::string bank = (directory / "bank.jsonl").string(), before = read_file(bank);
+  const std::string score = "score --model " + (directory / "m").string() + " --rollouts " + bank + " --out ";
+  EXPECT_THAT(run_ropd(score + bank).err, HasSubstr("is an input of this command"));
+  EXPECT_EQ(read_file(bank), before);
+  EXPECT_EQ(run_ropd(score + out + " --overwrite").exit_code, 0);
+  EXPECT_EQ(run_ropd(score + "/dev/null").exit_code, 0);
+}
+
+TEST(Program, NumbersOutOfRangeAreRefusedWithTheRange) {
+  const test::TemporaryDirectory directory;
+  test::write_tiny_model(directory / "m", test::tiny_config("Qwen3ForCausalLM"));
+  const std::string model = (directory / "m").string();
+  write_file_atomically(directory / "q.jsonl", "{\"id\": \"a\", \"problem\": \"1?\", \"answer\": \"1\"}\n");
+  const std::pair<std::string, std::string> cases[] = {
+      {"eval --suite three --out x --seed -5 --model " + model, "is -5, expected a whole number from 0"},
+      {"data order --out x --seed -5 --in " + (directory / "q.jsonl").string(),
+       "is -5, expected a whole number"},
+      {"generate --prompts p --out x --temperature 1e30 --model " + model,
+       "is 1e30, expected a number between"},
+      {"score --rollouts " + (directory / "q.jsonl").string() + " --out x --temperature 1e-40 --model " +
+           model,
+       "is 1e-40, expected a number between 1e-6 and 1e6"}};
+  for (const auto& [arguments, expected] : cases) {
+    const auto outcome = run_ropd(arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << arguments << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(expected)) << arguments;
+  }
+}
+
+TEST(Verify, TellsWhatIsWholeAndWhatIsDamaged) {
+  const test::TemporaryDirectory directory;
+  test::write_tiny_model(directory / "m", test::tiny_config("Qwen3ForCausalLM"));
+  const auto model = run_ropd("verify " + (directory / "m").string());
+  EXPECT_EQ(model.exit_code, 0) << model.err;
+  EXPECT_THAT(model.out, AllOf(HasSubstr("whole      model.safetensors"), HasSubstr("the whole model")));
+  const Path checkpoint = io::CheckpointStore(directory / "c").save(4, {}, [](const Path& folder) {
+    test::write_tiny_model(folder / "model", test::tiny_config("Qwen3ForCausalLM"));
+  });
+  EXPECT_EQ(run_ropd("verify " + checkpoint.string()).exit_code, 0);
+  write_file_atomically(checkpoint / "model/generation_config.json", "{}");
+  EXPECT_EQ(run_ropd("verify " + checkpoint.string()).exit_code, 0) << "not of the manifest";
+  std::string bytes = read_file(checkpoint / "model/model.safetensors");
+  bytes[bytes.size() - 9] = static_cast<char>(bytes[bytes.size() - 9] ^ 1);
+  write_file_atomically(checkpoint / "model/model.safetensors", bytes);
+  for (const Path& path : {checkpoint, checkpoint / "model"}) {
+    const auto outcome = run_ropd("verify " + path.string());
+    EXPECT_EQ(outcome.exit_code, 1) << path;
+    EXPECT_THAT(outcome.out, HasSubstr("damaged    " + (checkpoint / "model/model.safetensors").string()))
+        << path;
+  }
+  EXPECT_THAT(run_ropd("verify /nowhere").err, HasSubstr("/nowhere: does not exist"));
+}
+
+TEST(Program, AFileAtTheLimitOfItsSizeIsAnErrorWithAName) {
+  const test::TemporaryDirectory directory;
+  test::write_tiny_model(directory / "m", test::tiny_config("Qwen3ForCausalLM"));
+  write_file_atomically(directory / "p.jsonl", "{\"prompt_ids\": [1]}\n");
+  const std::string model = (directory / "m").string();
+  const auto outcome = run_shell(
+      "ulimit -f 1; " + std::string(ROPD_PROGRAM) + " generate --quiet --n 2000 --model " + model +
+      " --prompts " + (directory / "p.jsonl").string() + " --out " + (directory / "o.jsonl").string());
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("o.partial.jsonl: cannot write: File too large"));
+}
+
 TEST(Inspect, ShowsAModelAsJson) {
   const test::TemporaryDirectory directory;
   test::write_tiny_model(directory / "m", test::tiny_config("Qwen3MoeForCausalLM"), DType::bf16);

@@ -1,4 +1,4 @@
-// Every file of recipes/ as a user checks it first: `ropd train RECIPE --dry-run` on model folders that hold
+// Every file of recipes/ as a user checks it first: `ropd plan RECIPE` on model folders that hold
 // the published config.json of each model and no weights. Budgets are the paper's, and a run that does not
 // fit this machine is refused with its numbers.
 #include <gmock/gmock.h>
@@ -111,11 +111,17 @@ class Recipes : public testing::Test {
   }
   std::string at(const std::string& name) const { return (directory_ / name).string(); }
 
-  Outcome dry_run(const std::string& recipe, const std::string& more = "") const {
+  Outcome run(const std::string& command, const std::string& recipe, const std::string& more) const {
     const Expected& expected = kExpected.at(recipe);
-    return test::run_ropd("train " + (kRecipes / (recipe + ".yaml")).string() +
-                          " --dry-run student=" + at(expected.student) + " teacher=" + at(expected.teacher) +
+    return test::run_ropd(command + " " + (kRecipes / (recipe + ".yaml")).string() +
+                          " student=" + at(expected.student) + " teacher=" + at(expected.teacher) +
                           " output=" + at("run") + " data.queries=" + at("queries.jsonl") + " " + more);
+  }
+  Outcome plan_of(const std::string& recipe, const std::string& more = "") const {
+    return run("plan", recipe, more);
+  }
+  Outcome dry_run(const std::string& recipe, const std::string& more = "") const {
+    return run("train --dry-run", recipe, more);
   }
 
   const test::TemporaryDirectory directory_;
@@ -142,7 +148,7 @@ TEST_F(Recipes, NameTheModelsOfThePaper) {
 
 TEST_F(Recipes, HaveThePapersBudgetsAndAreRefusedOnlyForWhatTheMachineLacks) {
   for (const auto& [name, expected] : kExpected) {
-    const Outcome outcome = dry_run(name, "--json");
+    const Outcome outcome = plan_of(name, "--json");
     ASSERT_FALSE(outcome.out.empty()) << name << ": " << outcome.err;
     const Json plan = parse_json(outcome.out, name);
     EXPECT_EQ(plan["C"], expected.consumed) << name;
@@ -150,7 +156,6 @@ TEST_F(Recipes, HaveThePapersBudgetsAndAreRefusedOnlyForWhatTheMachineLacks) {
     EXPECT_EQ(plan["iterations"], expected.iterations) << name;
     EXPECT_EQ(plan["minibatches"], expected.minibatches) << name;
     EXPECT_EQ(plan["curriculum"], expected.curriculum) << name;
-    EXPECT_THAT(outcome.err, HasSubstr("holds no weights; only its config.json could be checked")) << name;
     // The plan itself says what the machine has; the verdict must follow from it.
     const bool fits_memory = plan["memory_bytes"] <= plan["available_bytes"],
                fits_disk = plan["disk_bytes"] <= plan["free_disk_bytes"];
@@ -162,12 +167,12 @@ TEST_F(Recipes, HaveThePapersBudgetsAndAreRefusedOnlyForWhatTheMachineLacks) {
     if (!refusal.empty()) {
       EXPECT_THAT(outcome.err, ContainsRegex(refusal)) << name;
     }
-    EXPECT_FALSE(std::filesystem::exists(at("run"))) << "a dry run leaves nothing behind";
+    EXPECT_FALSE(std::filesystem::exists(at("run"))) << "a plan leaves nothing behind";
   }
 }
 
 TEST_F(Recipes, PrintTheBudgetForPeople) {
-  EXPECT_THAT(dry_run("lab").out,
+  EXPECT_THAT(plan_of("lab").out,
               HasSubstr("15 iterations, C = 7200 responses, U = 60 steps; an iteration is "
                         "128 + 128 + 128 + 96 responses\n"));
 }
@@ -181,17 +186,34 @@ TEST_F(Recipes, LabIsReadyToRunOnTheShippedModels) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("queries      1 of 1 in "));
   EXPECT_THAT(outcome.out, HasSubstr("first prompt a, 5 ids: 3 10 12 11 22\n"));
+  EXPECT_FALSE(std::filesystem::exists(at("run"))) << "a dry run leaves nothing behind";
+}
+
+// It refuses what training would refuse.
+TEST_F(Recipes, ADryRunNeedsTheWeightsAndAFreeOutput) {
+  const Outcome without = dry_run("lab");
+  EXPECT_EQ(without.exit_code, 1);
+  EXPECT_THAT(without.err, HasSubstr("holds neither model.safetensors nor"));
+  const std::string models = (Path(ROPD_SOURCE_DIR) / "lab/models").string();
+  std::filesystem::create_directories(directory_ / "run");
+  write(directory_ / "run" / "thesis.tex", "x");
+  write(directory_ / "problems.jsonl", R"({"id": "a", "problem": "3acb?", "answer": "5"})"
+                                       "\n");
+  const Outcome taken = dry_run("lab", "student=" + models + "/student teacher=" + models +
+                                           "/teacher data.queries=" + at("problems.jsonl"));
+  EXPECT_EQ(taken.exit_code, 1);
+  EXPECT_THAT(taken.err, HasSubstr("is not empty (thesis.tex)"));
 }
 
 // Published counts: 596,049,920 (0.6B), 1.7 B, 4.0 B, 8.2 B, 30.5 B.
 TEST_F(Recipes, StandInsHaveThePublishedSizes) {
-  EXPECT_THAT(dry_run("qwen3-0.6b-ropd").out, ContainsRegex("student +596\\.0M .*\n.*teacher +4\\.0B "));
-  EXPECT_THAT(dry_run("qwen3-8b-ropd").out, ContainsRegex("student +8\\.2B .*\n.*teacher +30\\.5B "));
-  EXPECT_THAT(dry_run("qwen3-1.7b-ropd").out, ContainsRegex("student +1\\.7B "));
+  EXPECT_THAT(plan_of("qwen3-0.6b-ropd").out, ContainsRegex("student +596\\.0M .*\n.*teacher +4\\.0B "));
+  EXPECT_THAT(plan_of("qwen3-8b-ropd").out, ContainsRegex("student +8\\.2B .*\n.*teacher +30\\.5B "));
+  EXPECT_THAT(plan_of("qwen3-1.7b-ropd").out, ContainsRegex("student +1\\.7B "));
 }
 
 TEST_F(Recipes, FollowOverrides) {
-  const Json plan = parse_json(dry_run("qwen3-0.6b-initial",
+  const Json plan = parse_json(plan_of("qwen3-0.6b-initial",
                                        "--json train.iterations=10 "
                                        "curriculum.bank.responses=4800")
                                    .out,

@@ -1,0 +1,38 @@
+#include "app/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+
+#include "io/model_path.h"
+
+namespace ropd::app {
+
+CLI::Validator to_model() {
+  return CLI::Validator(
+      [](std::string& path) -> std::string {
+        path = io::find_model(path).string();
+        return "";
+      },
+      "");
+}
+
+CLI::Validator number_in(const char* expected, bool (*is_right)(double)) {
+  return CLI::Validator(
+      [=](const std::string& text) -> std::string {
+        double value = NAN;
+        if (CLI::detail::lexical_cast(text, value) && is_right(value)) return "";
+        return "is " + text + ", expected " + expected;
+      },
+      "");
+}
+
+CLI::Validator is_temperature() {
+  return number_in("a number between 1e-6 and 1e6", [](double x) { return x >= 1e-6 && x <= 1e6; });
+}
+
+CLI::Validator is_seed() {
+  return number_in("a whole number from 0 to 9007199254740991",
+                   [](double x) { return x >= 0 && x <= 9007199254740991.0 && x == std::floor(x); });
+}
+
+}  // namespace ropd::app

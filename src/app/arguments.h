@@ -1,0 +1,15 @@
+// Checks and translations of single options that several commands have.
+#pragma once
+#include <CLI/App.hpp>
+
+namespace ropd::app {
+
+// For ->transform(): a checkpoint or a run where a model is asked for (io/model_path.h).
+CLI::Validator to_model();
+
+// For ->check().
+CLI::Validator number_in(const char* expected, bool (*is_right)(double));
+CLI::Validator is_temperature();  // 1e-6 to 1e6
+CLI::Validator is_seed();         // 0 to 2^53 - 1: what JSON holds exactly
+
+}  // namespace ropd::app

@@ -1,0 +1,31 @@
+// What commands that write have in common: an existing output is replaced only with --overwrite, an input is
+// never written onto, and a command that was stopped on request says so by its exit code.
+#pragma once
+#include <CLI/App.hpp>
+#include <initializer_list>
+#include <string>
+
+namespace ropd::app {
+
+// Exit codes of the program: 0 done, 1 failed, 2 wrong usage, and
+inline constexpr int kStopped =
+    3;  // stopped on request: not done, and the same command or `ropd resume` goes on
+
+struct Output {
+  std::string path;
+  bool overwrites = false;
+};
+
+// --out and --overwrite.
+CLI::Option* add_output(CLI::App& command, Output& output, const std::string& help);
+
+// Before anything is computed. Fails when the output exists and may not be replaced, or is one of the inputs
+// under whatever name. Pipes and devices may always be written to; an empty path is no output.
+void check_output(const Output& output, std::initializer_list<std::string> inputs);
+void refuse_inputs(const std::string& output, std::initializer_list<std::string> inputs);
+
+// One line for people, then exit code kStopped.
+[[noreturn]] void end_stopped(const std::string& text);
+[[noreturn]] void end_stopped();  // when the line is out already
+
+}  // namespace ropd::app

@@ -1,0 +1,95 @@
+// ropd verify: reads a run, a checkpoint, a model or a bank completely and says what is whole and what is
+// not.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "app/commands.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "io/checkpoint.h"
+#include "io/input_ledger.h"
+#include "io/model_directory.h"
+#include "io/rollout_file.h"
+#include "model/weights.h"
+#include "train/verify_run.h"
+
+namespace ropd::app {
+namespace {
+
+namespace fs = std::filesystem;
+using train::Verification;
+
+Verification verify_checkpoint(const Path& path) {
+  const auto check = io::check_checkpoint(path);
+  Verification result{.found = {}, .damages = check.damages, .blemishes = check.blemishes};
+  if (check.damages.empty()) result.found.push_back("checkpoint of step " + std::to_string(check.step));
+  return result;
+}
+
+// Shapes, names and numbers; and the manifest above it, where it is part of a checkpoint.
+Verification verify_model(const Path& path) {
+  Verification result;
+  const Path above = fs::absolute(path).lexically_normal().parent_path();
+  if (fs::exists(above / "MANIFEST.json")) result = verify_checkpoint(above);
+  const auto directory = std::make_shared<const io::ModelDirectory>(path);
+  model::check_finite(model::map_weights(directory), path.string());
+  std::string all;
+  for (const auto& file : io::model_files(path)) {
+    const std::string hash = io::content_hash(file.path);
+    all += file.name + '\0' + hash + '\n';
+    result.found.push_back(file.name + "  " + hash.substr(0, 16));
+  }
+  result.found.push_back("the whole model  " + sha256(all).substr(0, 16));
+  return result;
+}
+
+Verification verify(const Path& path) {
+  if (!fs::exists(path)) fail(path.string(), ": does not exist");
+  if (fs::is_directory(path)) {
+    if (fs::exists(path / "MANIFEST.json")) return verify_checkpoint(path);
+    if (fs::exists(path / "config.yaml")) return train::verify_run(path);
+    if (fs::exists(path / "config.json")) return verify_model(path);
+    fail(path.string(),
+         ": neither a run (config.yaml) nor a checkpoint (MANIFEST.json) nor a model (config.json)");
+  }
+  Verification result;
+  const std::string damage = io::bank_damage(path);
+  (damage.empty() ? result.found : result.damages)
+      .push_back(damage.empty() ? path.filename().string() : damage);
+  return result;
+}
+
+void print(const Verification& result, bool as_json) {
+  if (as_json) {
+    std::printf("%s\n",
+                Json{{"whole", result.found}, {"damaged", result.damages}, {"blemished", result.blemishes}}
+                    .dump(-1, ' ', false, Json::error_handler_t::replace)
+                    .c_str());
+    return;
+  }
+  for (const std::string& text : result.found) std::printf("whole      %s\n", text.c_str());
+  for (const std::string& text : result.blemishes) std::printf("blemished  %s\n", text.c_str());
+  for (const std::string& text : result.damages) std::printf("damaged    %s\n", text.c_str());
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app) {
+  auto path = std::make_shared<std::string>();
+  CLI::App* command =
+      app.add_subcommand("verify", "read a run, checkpoint, model or bank completely and find any damage");
+  command->add_option("path", *path, "run directory, checkpoint, model directory or rollout file")
+      ->required();
+  command->footer("Examples:\n  ropd verify runs/qwen3-0.6b-ropd\n  ropd verify models/Qwen3-4B");
+  command->callback([path, command] {
+    const Verification result = verify(*path);
+    print(result, wants_json(*command));
+    if (!result.damages.empty())
+      fail(*path, ": ", result.damages.size(), result.damages.size() == 1 ? " damage" : " damages",
+           ", the first: ", result.damages.front());
+  });
+}
+
+}  // namespace ropd::app

@@ -1,0 +1,26 @@
+#include "io/model_path.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "io/checkpoint.h"
+
+namespace ropd::io {
+
+namespace fs = std::filesystem;
+
+Path find_model(const Path& path) {
+  if (fs::exists(path / "config.json")) {
+    const Path above = fs::canonical(path).parent_path();
+    if (fs::exists(above / "MANIFEST.json")) verify_checkpoint(above);
+    return path;
+  }
+  if (fs::exists(path / "MANIFEST.json")) verify_checkpoint(path);
+  if (fs::exists(path / "model" / "config.json")) return path / "model";
+  if (!fs::exists(path / "config.yaml")) return path;
+  const auto newest = newest_valid_checkpoint(path / "checkpoints");
+  if (!newest) fail(path.string(), ": a run without a checkpoint yet, expected a model");
+  return newest->path / "model";
+}
+
+}  // namespace ropd::io

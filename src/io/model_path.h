@@ -1,0 +1,12 @@
+// Where a model is asked for, a checkpoint or a whole run may be named too.
+#pragma once
+#include "base/file.h"
+
+namespace ropd::io {
+
+// The model directory that `path` means: itself; `model/` of a checkpoint or of a fine-tuning run; that of
+// the newest checkpoint of a run. A model that is part of a checkpoint is compared with its manifest first. A
+// path that is none of these is given back as it is: whoever opens it says what is wrong.
+Path find_model(const Path& path);
+
+}  // namespace ropd::io

@@ -1,0 +1,46 @@
+#include "io/model_path.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "io/checkpoint.h"
+#include "support/test_data.h"
+
+namespace ropd::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+void fill(const Path& folder) {
+  fs::create_directories(folder / "model");
+  write_file_atomically(folder / "model/config.json", "{}");
+}
+
+TEST(FindModel, TakesAModelACheckpointOrARun) {
+  const test::TemporaryDirectory directory;
+  CheckpointStore store(directory / "run/checkpoints");
+  write_file_atomically(directory / "run/config.yaml", "");
+  EXPECT_THROW((void)find_model(directory / "run"), Error) << "nothing to take yet";
+  store.save(4, {.keep = 0}, fill);
+  const Path newest = store.save(8, {.keep = 0}, fill);
+  EXPECT_EQ(find_model(newest / "model"), newest / "model");
+  EXPECT_EQ(find_model(newest), newest / "model");
+  EXPECT_EQ(find_model(directory / "run"), newest / "model");
+  fill(directory / "run");  // as supervised fine-tuning ends
+  EXPECT_EQ(find_model(directory / "run"), directory / "run/model");
+  EXPECT_EQ(find_model(directory / "none"), directory / "none");
+}
+
+TEST(FindModel, ComparesWithTheManifestAbove) {
+  const test::TemporaryDirectory directory;
+  const Path checkpoint = CheckpointStore(directory.path()).save(4, {.keep = 0}, fill);
+  write_file_atomically(checkpoint / "model/config.json", "[]");
+  EXPECT_THROW((void)find_model(checkpoint), Error);
+  EXPECT_THROW((void)find_model(checkpoint / "model"), Error);
+  EXPECT_THROW((void)find_model(checkpoint / "model/"), Error);
+}
+
+}  // namespace
+}  // namespace ropd::io

@@ -1,0 +1,61 @@
+#include "train/run_inputs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "support/tiny_world.h"
+
+namespace ropd::train {
+namespace {
+
+using test::error_of;
+using testing::HasSubstr;
+
+TEST(RunInputs, AreTheFilesOfTheConfiguration) {
+  const test::TinyWorld world;
+  const Path bank = world.write_bank("bank.jsonl", test::random_rollouts(20, 37, 1));
+  const TrainConfig config = world.config(
+      "run",
+      {"curriculum.stages=[{source: current, iterations: 2}, {source: bank, path: " + bank.string() + "}]"});
+  const InputFiles files = input_files(config);
+  ASSERT_EQ(files.size(), 4u);
+  EXPECT_EQ(files.at("queries")[0].path, config.data.queries);
+  EXPECT_EQ(files.at("bank of stage 2")[0].path, bank);
+  std::vector<std::string> names;
+  for (const auto& file : files.at("teacher")) names.push_back(file.name);
+  EXPECT_THAT(names, testing::IsSupersetOf({"config.json", "model.safetensors", "tokenizer.json"}));
+  EXPECT_THAT(names, testing::Not(testing::Contains("README.md")));
+}
+
+TEST(RunInputs, ABankIsCheckedAtTheStart) {
+  const test::TinyWorld world;
+  const auto refused = [&](const std::vector<Rollout>& rollouts) {
+    const Path bank = world.write_bank("bank.jsonl", rollouts);
+    return error_of([&] {
+      (void)load_inputs(
+          world.config("run", {"curriculum.stages=[{source: bank, path: " + bank.string() + "}]"}));
+    });
+  };
+  EXPECT_EQ(refused(test::random_rollouts(10, 37, 1)), "no error");
+  EXPECT_THAT(refused(test::random_rollouts(9, 37, 1)), HasSubstr("holds 9 rollouts, an iteration takes 10"));
+  auto foreign = test::random_rollouts(10, 37, 1);
+  foreign[3].response_ids = {37};
+  EXPECT_THAT(refused(foreign), HasSubstr("bank.jsonl:4"));
+}
+
+TEST(RunInputs, RelativePathsBeginWhereTheRunBegan) {
+  const test::TinyWorld world;
+  TrainConfig config = world.config("run");
+  config.student = "student";
+  config.teacher = "not-there";
+  const TrainConfig found = with_paths_from(config, world.path(""));
+  EXPECT_EQ(found.student, world.path("student").string());
+  EXPECT_EQ(found.teacher, "not-there");
+  EXPECT_EQ(found.data.queries, config.data.queries) << "absolute";
+  EXPECT_EQ(with_paths_from(config, std::filesystem::current_path()).student, "student");
+}
+
+}  // namespace
+}  // namespace ropd::train
