@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/threads.h"
 #include "support/naive_model.h"
 #include "support/test_data.h"
 
