@@ -32,5 +32,6 @@ void add_compare(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_diagnose(CLI::App& app);
 void add_tokenize(CLI::App& app);
+void add_watch(CLI::App& app);
 
 }  // namespace ropd::app

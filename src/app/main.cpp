@@ -51,6 +51,7 @@ void add_commands(CLI::App& app) {
   add_score(app);
   add_sft(app);
   add_report(app);
+  add_watch(app);
   add_bench(app);
   add_inspect(app);
   add_completion(app);

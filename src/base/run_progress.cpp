@@ -68,21 +68,22 @@ RunProgress::~RunProgress() {
 void RunProgress::begin_iteration(uint64_t iteration) {
   const std::lock_guard lock(mutex_);
   status_.iteration = iteration;
+  num_closed_ = iteration - 1;
 }
 
 void RunProgress::end_iteration() {
   const std::lock_guard lock(mutex_);
   seconds_.push_back(seconds_since(iteration_began_));
   if (seconds_.size() > kNumTimed) seconds_.pop_front();
+  num_closed_ = status_.iteration;
   iteration_began_ = std::chrono::steady_clock::now();
 }
 
 std::optional<double> RunProgress::left() const {
   if (seconds_.empty()) return std::nullopt;
   const double sum = std::accumulate(seconds_.begin(), seconds_.end(), 0.0);
-  const uint64_t present = std::max<uint64_t>(status_.iteration, 1);
   return run_seconds_left(sum / static_cast<double>(seconds_.size()),
-                          status_.iterations >= present ? status_.iterations - present + 1 : 0,
+                          status_.iterations - std::min(num_closed_, status_.iterations),
                           seconds_since(iteration_began_));
 }
 

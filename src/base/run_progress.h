@@ -51,6 +51,7 @@ class RunProgress {
  private:
   mutable std::mutex mutex_;
   RunStatus status_;
+  uint64_t num_closed_ = 0;  // iterations, those of earlier sessions included
   const Listener listener_;
   std::deque<double> seconds_;  // of the last iterations
   std::chrono::steady_clock::time_point iteration_began_, listener_told_;

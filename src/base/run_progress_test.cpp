@@ -86,6 +86,9 @@ TEST(RunProgress, KnowsTheTimeLeftOnlyWhenAnIterationWasTimed) {
   fresh.begin_iteration(1);
   fresh.end_iteration();
   EXPECT_TRUE(fresh.seconds_left());
+  resumed.begin_iteration(15);
+  resumed.end_iteration();
+  EXPECT_EQ(resumed.seconds_left(), 0.0);
   resumed.begin_iteration(6);
   EXPECT_GE(*resumed.seconds_left(), 90.0);  // however slow the machine
   EXPECT_LE(*resumed.seconds_left(), 100.0);
