@@ -17,12 +17,14 @@
 #include "io/metrics_file.h"
 #include "io/progress_file.h"
 #include "io/run_directory.h"
+#include "io/sample_file.h"
 #include "io/tensorboard.h"
 #include "train/divergence.h"
 #include "train/local_run.h"
 #include "train/measurements.h"
 #include "train/plan.h"
 #include "train/run_evaluation.h"
+#include "train/samples.h"
 #include "train/settings_change.h"
 
 namespace ropd::train {
@@ -116,6 +118,13 @@ class Session {
         stage_shown.clear();
       }
     };
+    if (config_.metrics.samples > 0 && models_.student_renderer)
+      hooks.on_scored = [&](uint64_t iteration, std::span<const Rollout> rollouts,
+                            std::span<const Scores> scores) {
+        io::write_samples(directory_.samples(iteration),
+                          make_samples(iteration, rollouts, scores, queries_,
+                                       models_.student_renderer->tokenizer(), config_.metrics.samples));
+      };
     LocalRun local(config_, directory_, models_, queries_, hooks.on_progress);
     Trainer trainer(config_, local.parts(), local.start, hooks);
     first_step_ = trainer.step();

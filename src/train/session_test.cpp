@@ -14,6 +14,7 @@
 #include "base/stop.h"
 #include "base/threads.h"
 #include "io/progress_file.h"
+#include "io/sample_file.h"
 #include "support/kill_at_system_call.h"
 #include "support/whole_run.h"
 
@@ -262,6 +263,24 @@ TEST_F(Session, TellsOnlookersWhereItStands) {
   clear_stop_request();
   EXPECT_EQ(resume_run(world.path("run"), "test"), RunOutcome::done);
   EXPECT_EQ(phase(), io::RunPhase::finished);
+}
+
+TEST_F(Session, KeepsAFewResponsesOfEveryIterationForReading) {
+  start_run(world.config("run", {"train.iterations=3", "metrics.samples=2"}), "test");
+  for (uint64_t iteration = 1; iteration <= 3; ++iteration) {
+    const auto samples =
+        io::read_samples(world.path("run") / "samples" / ("iter-000" + std::to_string(iteration) + ".jsonl"));
+    ASSERT_EQ(samples.size(), 2u);
+    const ResponseSample& first = samples[0];
+    EXPECT_EQ(first.iteration, iteration);
+    EXPECT_FALSE(first.question.empty());
+    ASSERT_FALSE(first.tokens.empty());
+    EXPECT_EQ(first.num_tokens, first.tokens.size());
+    EXPECT_TRUE(first.tokens[0].chosen.student_logprob && first.tokens[0].chosen.teacher_logprob);
+    EXPECT_FALSE(first.tokens[0].candidates.empty());
+  }
+  start_run(world.config("none", {"train.iterations=1", "metrics.samples=0"}), "test");
+  EXPECT_FALSE(std::filesystem::exists(world.path("none") / "samples"));
 }
 
 TEST_F(Session, KeepsTheCheckpointsItWasToldTo) {

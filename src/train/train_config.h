@@ -298,6 +298,14 @@ struct AlarmConfig {
   }
 };
 
+struct MetricsConfig {
+  uint64_t samples = 8;
+  void fields(auto&& field) {
+    field("samples", samples, "responses of each iteration kept for reading (samples/); 0 = none",
+          between(0, 1000));
+  }
+};
+
 struct TrainConfig {
   std::string student;
   std::string teacher;
@@ -313,6 +321,7 @@ struct TrainConfig {
   std::optional<std::string> continue_from;
   EvalConfig eval;
   AlarmConfig alarms;
+  MetricsConfig metrics;
   void fields(auto&& field) {
     field("student", student, "model directory; required");
     field("teacher", teacher, "model directory; required");
@@ -328,6 +337,7 @@ struct TrainConfig {
     field("continue_from", continue_from, "checkpoint whose weights and optimizer state are restored first");
     field("eval", eval, "evaluation inside the run");
     field("alarms", alarms, "what deserves a warning");
+    field("metrics", metrics, "what is kept beside the numbers");
   }
   // Impossible combinations of sections; each section checks itself.
   void validate(const ConfigPlace& place = {}) const;

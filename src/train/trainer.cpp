@@ -117,6 +117,7 @@ void Trainer::supervise(const MinibatchRange& minibatch) {
   // Of stored text the student has moved away since: that is no drift.
   if (curriculum_.source_of(iteration()).needs_current() && state_.step == open.record.policy_step)
     measure_drift(open.record, rollouts, scoring.scores);
+  if (hooks_.on_scored) hooks_.on_scored(open.record.iteration, rollouts, scoring.scores);
 }
 
 StepRecord Trainer::begin_step(const MinibatchRange& minibatch) const {

@@ -18,11 +18,13 @@
 
 namespace ropd::train {
 
-// What a trainer tells while it works; both may be empty.
+// What a trainer tells while it works; each may be empty.
 struct TrainerHooks {
   std::function<void(const StepRecord&)> on_step;  // after every optimization step
   std::function<void(const char* stage, uint64_t done, uint64_t total, uint64_t tokens)>
       on_progress;  // inside a stage
+  std::function<void(uint64_t iteration, std::span<const Rollout>, std::span<const Scores>)>
+      on_scored;  // by both models; a batch, or each minibatch where every one is scored anew
 };
 
 // Who does the work.

@@ -30,6 +30,21 @@ std::string stamp_of(const Path& path) {
          std::to_string(status.st_mtim.tv_nsec);
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const CodePoint point = first_code_point(text);
+    if (point.value == 0xFFFD && point.num_bytes == 1) return false;
+    text.remove_prefix(point.num_bytes);
+  }
+  return true;
+}
+
+// The path below the folder. JSON cannot hold a name that is no text; such a run is known by a number.
+std::string id_of(const Path& run, const Path& folder) {
+  const std::string path = run.lexically_relative(folder).string();
+  return is_utf8(path) ? path : "run-" + sha256(path).substr(0, 16);
+}
+
 bool is_run(const Path& folder) {
   std::error_code ignored;
   return fs::exists(folder / "config.yaml", ignored) || fs::exists(folder / "metrics.jsonl", ignored) ||
@@ -118,9 +133,14 @@ RunState judge_state(const std::optional<io::ProgressRecord>& progress, std::opt
   return !*is_alive && age > kOldSeconds ? RunState::dead : RunState::running;
 }
 
+std::string visible_name(const RunSummary& run, size_t max_characters) {
+  return visible_text(run.id == "." || !is_utf8(run.path.string()) ? run.path.filename().string() : run.id,
+                      max_characters);
+}
+
 Json summary_json(const RunSummary& run) {
   Json json = {{"id", run.id},
-               {"name", visible_text(run.id == "." ? run.path.filename().string() : run.id, kMaxName)},
+               {"name", visible_name(run)},
                {"state", state_name(run.state)},
                {"metrics", run.metrics_stamp},
                {"samples", run.samples_stamp},
@@ -171,7 +191,7 @@ void RunList::walk() {
     open.pop_back();
     ++num_folders;
     if (is_run(folder)) {
-      const std::string id = folder.lexically_relative(folder_).string();
+      const std::string id = id_of(folder, folder_);
       const RunSummary* known = find(id);
       found.push_back(known ? *known : RunSummary{.id = id, .path = folder});
       continue;

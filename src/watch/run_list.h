@@ -40,6 +40,9 @@ struct RunSummary {
   uint64_t version = 0;        // RunList::version() of its last change
 };
 
+// For people: its path below the folder, or the folder's own name.
+std::string visible_name(const RunSummary& run, size_t max_characters = 200);
+
 // What the page knows of a run, every text fit to be shown.
 Json summary_json(const RunSummary& run);
 

@@ -103,6 +103,16 @@ TEST_F(RunListTest, ShowsTheNewestIterationAndHarmlessTexts) {
   EXPECT_EQ(json["state"], "unknown");
 }
 
+TEST_F(RunListTest, ANameThatIsNoTextHasANumber) {
+  write_run("a\xFF");
+  RunList list(directory_.path());
+  list.refresh(1000);
+  const Json json = summary_json(list.runs().front());
+  EXPECT_TRUE(list.find(json["id"]));
+  EXPECT_EQ(json["name"], "a\uFFFD");
+  EXPECT_NO_THROW(json.dump());
+}
+
 TEST_F(RunListTest, ABrokenFileIsNoReasonToFail) {
   test::write_text(directory_ / "a/metrics.jsonl", "{\"kind\":\"iteration\",]\n");
   test::write_text(directory_ / "b/metrics.jsonl", std::string(300'000, 'x'));

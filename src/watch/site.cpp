@@ -92,7 +92,7 @@ Json charts(const std::vector<const RunSummary*>& runs) {
   for (const RunSummary* run : runs) {
     try {
       report::RunData data = report::read_run("run=" + run->path.string());
-      data.label = visible_text(run->id == "." ? run->path.filename().string() : run->id, kMaxLabel);
+      data.label = visible_name(*run, kMaxLabel);
       read.push_back(std::move(data));
     } catch (const Error& error) {  // of one run; the others can be shown
       json["problems"].push_back(visible_text(error.what(), kMaxProblem));
