@@ -127,8 +127,8 @@ TEST(Program, AnExistingOutputNeedsOverwriteAndAnInputIsNeverWrittenOnto) {
   EXPECT_EQ(run_ropd("grade --overwrite --in " + in + " --out " + out).exit_code, 0);
   EXPECT_NE(read_file(out), "mine\n");
   std::filesystem::create_symlink("in.jsonl", directory / "link.jsonl");
-  for (const std::string name :
-       {"in.jsonl", "link.jsonl", "../" + directory.path().filename().string() + "/in.jsonl"}) {
+  for (const std::string& name : {std::string("in.jsonl"), std::string("link.jsonl"),
+                                  "../" + directory.path().filename().string() + "/in.jsonl"}) {
     const auto outcome = run_ropd("grade --overwrite --in " + in + " --out " + (directory / name).string());
     EXPECT_EQ(outcome.exit_code, 1) << name;
     EXPECT_THAT(outcome.err, HasSubstr("is an input of this command")) << name;
