@@ -189,7 +189,7 @@ TEST_F(Generate, RendersMessagesAndDecodesResponses) {
 
 TEST_F(Generate, RefusesWrongOptions) {
   expect_refused("--temperature 0", 2, "--temperature");
-  expect_refused("--temperature -1", 2, "expected a number > 0");
+  expect_refused("--temperature -1", 2, "expected a number between 1e-6 and 1e6");
   expect_refused("--temperature nan", 2, "--temperature");
   expect_refused("--top-p 0", 2, "expected a number in (0, 1]");
   expect_refused("--top-p 1.5", 2, "expected a number in (0, 1]");

@@ -89,7 +89,9 @@ class WatchInBrowser : public testing::Test {
     EXPECT_THAT(browser.complaints, IsEmpty());
     EXPECT_EQ(browser.num_dialogs, 0);
     for (const std::string& url : browser.requests)
-      if (url != "about:blank") EXPECT_THAT(url, StartsWith(watch.url));
+      if (url != "about:blank") {
+        EXPECT_THAT(url, StartsWith(watch.url));
+      }
   }
 };
 
@@ -129,7 +131,7 @@ TEST_F(WatchInBrowser, IsSoundAtBothWidthsInLightAndDark) {
   for (const int width : {1400, 390})
     for (const bool is_dark : {false, true}) {
       browser.set_view(width, is_dark);
-      for (const std::string& view : {"#/", "#/run?run=first", "#/run?run=first&run=second"}) {
+      for (const std::string view : {"#/", "#/run?run=first", "#/run?run=first&run=second"}) {
         browser.open(watch.url + view);
         browser.evaluate("location.reload(); 0");  // the address may differ in its last part only
         browser.wait_for("document.readyState === 'complete'");
