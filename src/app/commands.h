@@ -14,6 +14,8 @@ namespace ropd::app {
 bool wants_json(const CLI::App& app);
 
 void add_lab(CLI::App& app);
+void add_study(CLI::App& app);
+void add_branch(CLI::App& app);
 void add_train(CLI::App& app);
 void add_resume(CLI::App& app);
 void add_verify(CLI::App& app);

@@ -44,6 +44,8 @@ Every command explains itself: ropd COMMAND --help)";
 void add_commands(CLI::App& app) {
   add_generate(app);
   add_lab(app);
+  add_study(app);
+  add_branch(app);
   add_train(app);
   add_resume(app);
   add_verify(app);

@@ -42,13 +42,13 @@ std::vector<Problem> make_training_queries(int count, uint64_t seed) {
   return queries;
 }
 
-std::vector<Benchmark> make_benchmarks(int problems_each, uint64_t seed) {
+std::vector<Benchmark> make_benchmarks(int problems_each, uint64_t seed, int num_queries) {
   constexpr int kMostProblems =
       1000;  // of the 2,160 with three operations: the search for new ones stays short
   if (problems_each < 1 || problems_each > kMostProblems)
     fail("lab benchmark with ", problems_each, " problems: expected 1..", kMostProblems);
   std::set<std::string> taken;
-  for (const Problem& query : make_training_queries()) taken.insert(problem_text(query));
+  for (const Problem& query : make_training_queries(num_queries)) taken.insert(problem_text(query));
   std::vector<Benchmark> benchmarks;
   for (int level = 0; level < kNumLevels; ++level) {
     const int num_operations = kGroupSize * (level + 1);
@@ -70,14 +70,14 @@ void write_problems(const Path& path, const std::string& name, const std::vector
   write_file_atomically(path, lines);
 }
 
-void write_lab_data(const Path& directory, int problems_each, int samples_each) {
+void write_lab_data(const Path& directory, int problems_each, int samples_each, int num_queries) {
   std::filesystem::create_directories(directory);
-  write_problems(directory / "queries.jsonl", "query", make_training_queries());
+  write_problems(directory / "queries.jsonl", "query", make_training_queries(num_queries));
   // The problem is the whole prompt: no instruction around it.
   std::string suite =
       "# ropd eval --suite suite.yaml --data <this folder>\nname: lab\nprompt_prefix: \"\"\nprompt_suffix: "
       "\"\"\nbenchmarks:\n";
-  for (const Benchmark& benchmark : make_benchmarks(problems_each)) {
+  for (const Benchmark& benchmark : make_benchmarks(problems_each, kBenchmarkSeed, num_queries)) {
     const std::string file = benchmark.name + ".jsonl";
     write_problems(directory / file, benchmark.name, benchmark.problems);
     suite += "  - {name: " + benchmark.name + ", file: " + file +

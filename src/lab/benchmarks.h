@@ -23,12 +23,14 @@ struct Benchmark {
 // Query i has length 3, 6, 9, 12, 3, ...: no part of the batch is systematically longer, also without a
 // permutation.
 std::vector<Problem> make_training_queries(int count = 48, uint64_t seed = kQuerySeed);
-std::vector<Benchmark> make_benchmarks(int problems_each, uint64_t seed = kBenchmarkSeed);
+std::vector<Benchmark> make_benchmarks(int problems_each, uint64_t seed = kBenchmarkSeed,
+                                       int num_queries = 48);
 
 // JSONL of {"id", "problem", "answer"}; ids are <name>-000, <name>-001, ...
 void write_problems(const Path& path, const std::string& name, const std::vector<Problem>& problems);
 
 // Writes queries.jsonl, one <benchmark>.jsonl each and suite.yaml (for `ropd eval --suite`) into `directory`.
-void write_lab_data(const Path& directory, int problems_each, int samples_each);
+// The first 48 queries are the same however many there are.
+void write_lab_data(const Path& directory, int problems_each, int samples_each, int num_queries = 48);
 
 }  // namespace ropd::lab

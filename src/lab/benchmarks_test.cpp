@@ -76,5 +76,15 @@ TEST(LabData, QueriesAreOrdinaryJsonl) {
   EXPECT_EQ(count, 48u);
 }
 
+TEST(TrainingQueries, BeginAlikeHoweverManyThereAre) {
+  const auto few = make_training_queries(48), many = make_training_queries(1408);
+  for (size_t i = 0; i < few.size(); ++i) EXPECT_EQ(problem_text(few[i]), problem_text(many[i]));
+  std::set<std::string> texts;
+  for (const Problem& query : many) texts.insert(problem_text(query));
+  EXPECT_EQ(texts.size(), 1408u);
+  for (const Benchmark& benchmark : make_benchmarks(128, kBenchmarkSeed, 1408))
+    for (const Problem& problem : benchmark.problems) EXPECT_FALSE(texts.contains(problem_text(problem)));
+}
+
 }  // namespace
 }  // namespace ropd::lab

@@ -1,0 +1,97 @@
+// ropd study: a graph of runs, evaluations, diagnoses and tables; ropd branch: one continuation of a run.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "app/commands.h"
+#include "app/output.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "study/study.h"
+#include "train/branch.h"
+#include "train/plan.h"
+#include "train/session.h"
+
+namespace ropd::app {
+namespace {
+
+const std::map<std::string, study::NodeKind> kKinds = {{"bank", study::NodeKind::bank},
+                                                       {"training", study::NodeKind::training},
+                                                       {"evaluation", study::NodeKind::evaluation},
+                                                       {"prefixes", study::NodeKind::prefixes},
+                                                       {"diagnosis", study::NodeKind::diagnosis}};
+
+struct StudyOptions {
+  std::string file, until;
+  std::vector<std::string> overrides;
+  study::WorkOptions work;
+  bool is_dry = false, shows_status = false;
+};
+
+void run_study(StudyOptions options) {
+  study::Study study(options.file, options.overrides);
+  if (options.is_dry) {
+    std::fputs(study.dry_run(train::measure_flops()).c_str(), stdout);
+    return;
+  }
+  if (options.shows_status) {
+    std::fputs(study.status().c_str(), stdout);
+    return;
+  }
+  install_stop_handlers();
+  if (!options.until.empty()) options.work.until = kKinds.at(options.until);
+  if (!study.work(options.work)) end_stopped("stopped; the same command goes on where this one ended");
+  std::fputs(study.write_tables().c_str(), stdout);
+}
+
+}  // namespace
+
+void add_study(CLI::App& app) {
+  auto options = std::make_shared<StudyOptions>();
+  CLI::App* command =
+      app.add_subcommand("study", "a graph of runs that share what is equal, evaluations, diagnoses, tables");
+  command->add_option("file", options->file, "YAML file (docs/formats.md)")
+      ->required()
+      ->check(CLI::ExistingFile);
+  command->add_option("overrides", options->overrides,
+                      "key=value settings of the study, e.g. output=runs/mine");
+  command->add_flag("--dry-run", options->is_dry, "the graph with what it costs; nothing is made");
+  command->add_flag("--status", options->shows_status, "what is done, and who works on what");
+  command->add_option("--only", options->work.only, "nodes whose name holds this text, and what they need");
+  command->add_option("--until", options->until, "stop behind this kind of node")
+      ->check(CLI::IsMember({"bank", "training", "evaluation", "prefixes", "diagnosis"}));
+  command->footer(
+      "Any number of processes may work on one study, also on machines that share its folder.\nExamples:\n"
+      "  ropd study studies/annealing.yaml --dry-run\n  ropd study studies/annealing.yaml --only R-OPD");
+  command->callback([options] { run_study(*options); });
+}
+
+void add_branch(CLI::App& app) {
+  struct Options {
+    std::string run, config;
+    uint64_t step = 0;
+    std::vector<std::string> overrides;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("branch", "continue a run's checkpoint with another curriculum");
+  command->add_option("run", options->run, "run directory")->required()->check(CLI::ExistingDirectory);
+  command->add_option("step", options->step, "optimization step of the checkpoint")->required();
+  command
+      ->add_option("config", options->config,
+                   "YAML file of the new run; up to this step its sources are the same")
+      ->required()
+      ->check(CLI::ExistingFile);
+  command->add_option("overrides", options->overrides, "key=value, e.g. output=runs/b");
+  command->footer("Example:\n  ropd branch runs/current 40 recipes/qwen3-0.6b-fixed.yaml output=runs/fixed");
+  command->callback([options] {
+    const auto config = train::load_train_config(options->config, options->overrides);
+    install_stop_handlers();
+    train::branch_run(options->run, options->step, config);
+    if (train::resume_run(config.output, "ropd branch " + options->run) == train::RunOutcome::done)
+      log_info("done: ", config.output);
+  });
+}
+
+}  // namespace ropd::app

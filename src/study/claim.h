@@ -1,0 +1,28 @@
+// Who works on a node: a locked file. The system gives the lock back when its holder ends, however it ends,
+// so a dead claim is simply taken over. On folders that machines share their file system must lock (NFSv4,
+// Lustre with flock).
+#pragma once
+#include <string>
+
+#include "base/file.h"
+
+namespace ropd::study {
+
+class Claim {
+ public:
+  // Takes the claim if nobody alive has it; makes the folder.
+  Claim(const Path& folder, const std::string& node);
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+  ~Claim();
+  bool is_held() const { return descriptor_ >= 0; }
+
+ private:
+  Path path_;
+  int descriptor_ = -1;
+};
+
+// Host and process of the living holder; empty when there is none.
+std::string claim_holder(const Path& folder, const std::string& node);
+
+}  // namespace ropd::study

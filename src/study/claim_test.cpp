@@ -1,0 +1,50 @@
+#include "study/claim.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <optional>
+
+#include "support/test_data.h"
+
+namespace ropd::study {
+namespace {
+
+TEST(Claim, IsHeldByOneAtATime) {
+  const test::TemporaryDirectory directory;
+  std::optional<Claim> first(std::in_place, directory / "claims", "node");
+  EXPECT_TRUE(first->is_held());
+  EXPECT_FALSE(Claim(directory / "claims", "node").is_held());
+  EXPECT_TRUE(Claim(directory / "claims", "other").is_held());
+  EXPECT_NE(claim_holder(directory / "claims", "node").find("process " + std::to_string(getpid())),
+            std::string::npos);
+  first.reset();
+  EXPECT_EQ(claim_holder(directory / "claims", "node"), "");
+  EXPECT_TRUE(Claim(directory / "claims", "node").is_held());
+}
+
+TEST(Claim, OfAKilledProcessIsTakenOver) {
+  const test::TemporaryDirectory directory;
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const Claim claim(directory / "claims", "node");
+    const char held = claim.is_held() ? 'y' : 'n';
+    if (write(ready[1], &held, 1) != 1) _exit(1);
+    pause();
+    _exit(0);
+  }
+  char held = '?';
+  ASSERT_EQ(read(ready[0], &held, 1), 1);
+  EXPECT_EQ(held, 'y');
+  EXPECT_FALSE(Claim(directory / "claims", "node").is_held());
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_TRUE(Claim(directory / "claims", "node").is_held());
+}
+
+}  // namespace
+}  // namespace ropd::study

@@ -1,0 +1,80 @@
+#include "study/store.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace ropd::study {
+namespace {
+
+constexpr int kFormat = 1;
+
+}  // namespace
+
+void Store::refresh() {
+  states_.clear();
+  if (!std::filesystem::is_directory(root_ / "runs")) return;
+  for (const auto& entry : std::filesystem::directory_iterator(root_ / "runs")) {
+    const Path path = entry.path() / "states.json";
+    if (!std::filesystem::exists(path)) continue;
+    const Json json = parse_json(read_file(path, 1 << 24), path.string());
+    try {
+      if (json.at("format") != kFormat)
+        fail(path.string(), ": format ", json.at("format").dump(), ", this program reads ", kFormat);
+      for (const Json& item : json.at("states"))
+        states_.emplace(item.at("state").get<std::string>(),
+                        FoundState{.run = entry.path(),
+                                   .iteration = item.at("iteration").get<uint64_t>(),
+                                   .checkpoint = entry.path() / "checkpoints" /
+                                                 fmt::format("step-{:05}", item.at("step").get<uint64_t>())});
+    } catch (const Json::exception& error) {
+      fail(path.string(), ": not the states of a run: ", error.what());
+    }
+  }
+}
+
+std::optional<FoundState> Store::find_history(const std::string& state) const {
+  const auto found = states_.find(state);
+  if (found == states_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<FoundState> Store::find_state(const std::string& state) const {
+  // By the order of their folders' names, so that every process takes the same one.
+  std::optional<FoundState> best;
+  const auto [begin, end] = states_.equal_range(state);
+  for (auto at = begin; at != end; ++at)
+    if ((!best || at->second.run < best->run) &&
+        std::filesystem::exists(at->second.checkpoint / "MANIFEST.json"))
+      best = at->second;
+  return best;
+}
+
+void Store::add_run(const std::string& id, const std::vector<std::string>& states,
+                    const std::vector<uint64_t>& steps) const {
+  Json list = Json::array();
+  for (size_t k = 1; k < states.size(); ++k)
+    list.push_back({{"iteration", k}, {"step", steps[k]}, {"state", states[k]}});
+  write_file_atomically(run(id) / "states.json", Json{{"format", kFormat}, {"states", list}}.dump(1) + "\n");
+}
+
+bool Store::is_done(const Node& node) const {
+  switch (node.kind) {
+    case NodeKind::training:
+      return find_state(node.id).has_value();
+    case NodeKind::bank:
+      return std::filesystem::exists(bank(node.id));
+    case NodeKind::prefixes:
+      return std::filesystem::exists(prefixes(node.id));
+    case NodeKind::evaluation:
+      return std::filesystem::exists(evaluation(node.id) / "summary.json");
+    case NodeKind::diagnosis:
+      break;
+  }
+  return std::filesystem::exists(diagnosis(node.id));
+}
+
+}  // namespace ropd::study

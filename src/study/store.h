@@ -1,0 +1,52 @@
+// What a study's folder holds, by identity:
+//   runs/ID           run directories; states.json tells which states their iterations end in
+//   banks/ID.jsonl    prefixes/ID.jsonl    evaluations/ID/    diagnoses/ID.json    claims/ID
+// Everything appears whole or not at all, so what is there is done.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "study/graph.h"
+
+namespace ropd::study {
+
+// Where a state of training lies.
+struct FoundState {
+  Path run;
+  uint64_t iteration = 0;
+  Path checkpoint;
+};
+
+class Store {
+ public:
+  explicit Store(Path root) : root_(std::move(root)) {}
+
+  Path run(const std::string& id) const { return root_ / "runs" / id; }
+  Path bank(const std::string& id) const { return root_ / "banks" / (id + ".jsonl"); }
+  Path prefixes(const std::string& id) const { return root_ / "prefixes" / (id + ".jsonl"); }
+  Path evaluation(const std::string& id) const { return root_ / "evaluations" / id; }
+  Path diagnosis(const std::string& id) const { return root_ / "diagnoses" / (id + ".json"); }
+  Path claims() const { return root_ / "claims"; }
+  const Path& root() const { return root_; }
+
+  // Reads what runs have said they hold; again after something was made.
+  void refresh();
+  // The run whose iterations lead to this state; its checkpoint may be gone.
+  std::optional<FoundState> find_history(const std::string& state) const;
+  // The same with a checkpoint.
+  std::optional<FoundState> find_state(const std::string& state) const;
+  // Says that a run in run(id) has ended: states [iterations + 1] from its beginning, checkpoints by step.
+  void add_run(const std::string& id, const std::vector<std::string>& states,
+               const std::vector<uint64_t>& steps) const;
+
+  bool is_done(const Node& node) const;
+
+ private:
+  Path root_;
+  std::multimap<std::string, FoundState> states_;
+};
+
+}  // namespace ropd::study

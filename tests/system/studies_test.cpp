@@ -1,0 +1,103 @@
+// Every file of studies/ as a user checks it first: `ropd study FILE --dry-run` on model folders that hold
+// the published config.json of each model and no weights.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ropd_source_directory.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "base/file.h"
+#include "support/paper_models.h"
+#include "support/test_data.h"
+#include "system/shell.h"
+
+namespace ropd {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+const Path kStudies = Path(ROPD_SOURCE_DIR) / "studies";
+
+struct Expected {
+  size_t runs, banks, training, evaluations,
+      waiting;  // nodes before anything is made; runs that wait for tau
+};
+
+// By file name. The test fails for a study that is not here.
+const std::map<std::string, Expected> kExpected = {
+    // Three counts of queries, each with a bank and three runs of its own.
+    {"grid", {9, 3, 9, 9, 0}},
+    {"query_selection", {2, 0, 2, 2, 0}},
+    // Both teachers replay the same bank of the initial student.
+    {"sources", {4, 1, 4, 8, 0}},
+    // R20, R40, the four ends behind them, early replay, initial-then-current; initial 40 and its two
+    // continuations.
+    {"replay", {9, 2, 9, 9, 0}},
+    // R20, current to 10, full replay, equal mix, and three continuations.
+    {"controls", {6, 1, 7, 5, 0}},
+    // 3 students x 3 orders: R40, current and fixed; R-OPD when its trigger is known.
+    {"annealing", {27, 9, 27, 18, 9}},
+    // Each order: seven beginnings, seven ends behind them, onset 0 and onset 15.
+    {"onset", {30, 3, 48, 27, 3}},
+};
+
+class StudiesOfThePaper : public testing::Test {
+ protected:
+  StudiesOfThePaper() {
+    test::write_paper_models(directory_ / "models");
+    std::filesystem::create_directories(directory_ / "data");
+    std::ofstream(directory_ / "data/dapo_math_17k_en.jsonl")
+        << R"({"id": "a", "problem": "What is 1 + 1?", "answer": "2"})"
+        << "\n";
+  }
+  test::Outcome dry_run(const std::string& name) const {
+    return test::run_shell("cd " + directory_.path().string() + " && " + ROPD_PROGRAM + " study " +
+                           (kStudies / (name + ".yaml")).string() + " --dry-run");
+  }
+  const test::TemporaryDirectory directory_;
+};
+
+size_t count(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST_F(StudiesOfThePaper, AreExactlyTheOnesThisTestKnows) {
+  std::set<std::string> existing, known;
+  for (const auto& entry : std::filesystem::directory_iterator(kStudies))
+    existing.insert(entry.path().stem());
+  for (const auto& [name, expected] : kExpected) known.insert(name);
+  EXPECT_EQ(existing, known);
+}
+
+TEST_F(StudiesOfThePaper, HaveTheGraphsOfItsTables) {
+  for (const auto& [name, expected] : kExpected) {
+    const auto outcome = dry_run(name);
+    EXPECT_EQ(outcome.exit_code, 0) << name << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr(": " + std::to_string(expected.runs) + " runs in ")) << name;
+    EXPECT_EQ(count(outcome.out, " bank       "), expected.banks) << name << outcome.out;
+    EXPECT_EQ(count(outcome.out, " training   "), expected.training) << name << outcome.out;
+    EXPECT_EQ(count(outcome.out, " evaluation "), expected.evaluations) << name << outcome.out;
+    EXPECT_EQ(count(outcome.out, "waits for its trigger"), expected.waiting) << name;
+    EXPECT_THAT(outcome.out, HasSubstr("nodes to be made: "));
+    EXPECT_FALSE(std::filesystem::exists(directory_ / "runs")) << "a dry run leaves nothing behind";
+  }
+}
+
+// 15 iterations of 480; the pieces of a scan count once.
+TEST_F(StudiesOfThePaper, CountSharedPartsOnce) {
+  // An order of the scan: 15 current iterations, and from each onset to the end: 15 + 11+10+9+8+7+5+3 + 15
+  // = 83.
+  const uint64_t responses = 3 * (83 * 480 + 2400);
+  EXPECT_THAT(dry_run("onset").out, ContainsRegex("nodes to be made: 1[0-9]+,[0-9]+ responses"));
+  EXPECT_EQ(responses, 126720u);
+  EXPECT_THAT(dry_run("onset").out, HasSubstr("nodes to be made: 126,720 responses"));
+}
+
+}  // namespace
+}  // namespace ropd
