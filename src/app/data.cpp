@@ -64,8 +64,14 @@ void print_result(const CLI::App& command, const Json& json, const std::string& 
 
 std::string counted(uint64_t count, const char* what) { return format_count(double(count)) + " " + what; }
 
+// What DAPO-Math-17K puts around every question.
+constexpr const char* kDapoPrefix =
+    "Solve the following math problem step by step. The last line of your response should be of the form "
+    "Answer: $Answer (without quotes) where $Answer is the answer to the problem.\n\n";
+constexpr const char* kDapoSuffix = "\n\nRemember to put your answer on its own line after \"Answer:\".";
+
 struct PrepareOptions {
-  std::string in, strip_prefix, strip_suffix;
+  std::string in, strip_prefix, strip_suffix, wrapper = "keep";
   Output out;
   bool keeps_duplicates = false, excludes_han = false;
   uint32_t max_prompt_tokens = 0;
@@ -126,10 +132,13 @@ void run_prepare(const CLI::App& command, const PrepareOptions& options) {
   if (options.excludes_han)
     keep_if(queries, steps, "han", "Chinese characters",
             [&](size_t i) { return !train::has_han(queries[i]); });
-  if (!options.strip_prefix.empty() || !options.strip_suffix.empty())
+  const bool strips_dapo = options.wrapper == "strip-dapo";
+  const std::string prefix = strips_dapo ? kDapoPrefix : options.strip_prefix,
+                    suffix = strips_dapo ? kDapoSuffix : options.strip_suffix;
+  if (!prefix.empty() || !suffix.empty())
     log_info("the wrapper was removed from ",
-             format_count(double(train::strip_wrapper(queries, options.strip_prefix, options.strip_suffix))),
-             " of ", format_count(double(queries.size())), " queries");
+             format_count(double(train::strip_wrapper(queries, prefix, suffix))), " of ",
+             format_count(double(queries.size())), " queries");
   if (options.max_prompt_tokens > 0) {
     const auto tokens = count_prompt_tokens(queries, options.prompt);
     keep_if(queries, steps, "prompt_tokens",
@@ -156,6 +165,13 @@ void add_prepare(CLI::App& data) {
   command->add_flag("--no-han", options->excludes_han, "drop queries with Chinese characters");
   command->add_option("--max-prompt-tokens", options->max_prompt_tokens,
                       "drop longer prompts, counted under --model's chat template");
+  command
+      ->add_option(
+          "--wrapper", options->wrapper,
+          "keep: the dataset's own instruction around the question stays, as in the paper's count of "
+          "14,107; strip-dapo: that of DAPO-Math-17K is removed (14,108)")
+      ->check(CLI::IsMember({"keep", "strip-dapo"}))
+      ->capture_default_str();
   command->add_option("--strip-prefix", options->strip_prefix,
                       "remove this text from the beginning of the question");
   command->add_option("--strip-suffix", options->strip_suffix,

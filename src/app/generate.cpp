@@ -22,8 +22,10 @@
 #include "rollout/fingerprint.h"
 #include "rollout/local_generator.h"
 #include "text/chat_template.h"
+#include "text/prompt_renderer.h"
 #include "text/streaming_decoder.h"
 #include "text/tokenizer.h"
+#include "train/train_config.h"
 
 namespace ropd::app {
 namespace {
@@ -37,7 +39,7 @@ Examples:
   ropd generate --model models/Qwen3-0.6B --prompts questions.jsonl --greedy --no-thinking --stream --out responses.jsonl)";
 
 struct GenerateOptions {
-  std::string model, prompts, out, purpose;
+  std::string model, prompts, out, purpose, recipe;
   uint32_t n = 1;
   int64_t max_tokens = 512;
   rollout::SamplingConfig sampling;
@@ -64,7 +66,12 @@ TokenizerAndTemplate load_tokenizer_and_template(const Path& model) {
 class PromptReader {
  public:
   PromptReader(const GenerateOptions& options, const TokenizerAndTemplate& text)
-      : options_(options), text_(text) {}
+      : options_(options), text_(text) {
+    if (options.recipe.empty()) return;
+    const auto recipe = train::load_train_config(options.recipe);
+    renderer_.emplace(text::PromptRenderer::load(
+        options.model, {recipe.data.prompt_prefix, recipe.data.prompt_suffix, recipe.data.thinking}));
+  }
 
   std::vector<rollout::PromptedQuery> read() const {
     std::vector<rollout::PromptedQuery> queries;
@@ -87,6 +94,7 @@ class PromptReader {
  private:
   const GenerateOptions& options_;
   const TokenizerAndTemplate& text_;
+  std::optional<text::PromptRenderer> renderer_;  // of the recipe
 
   static std::string id_of(const Json& row, std::string otherwise, const std::string& where) {
     for (const char* name : {"query_id", "id"}) {
@@ -122,6 +130,7 @@ class PromptReader {
       fail(options_.model, ": has no tokenizer.json, so ", where, " must give prompt_ids instead of ", kinds);
     if (!text_.chat_template)
       fail(options_.model, ": has no chat template, so ", where, " must give prompt_ids instead of ", kinds);
+    if (!options_.recipe.empty()) return as_in_training(row, kinds, where);
     text::RenderOptions render;
     if (options_.is_without_thinking) render.enable_thinking = false;
     const bool is_chat = kinds == "messages";
@@ -131,6 +140,14 @@ class PromptReader {
       fail(where, ": messages is not a list of at least one message");
     const auto value = text::TemplateValue::from_json(messages.dump(), where);
     return text_.tokenizer->encode(text_.chat_template->render(value, text::TemplateValue::none(), render));
+  }
+
+  // The training prompt of a recipe, so that responses made here begin in states that training sees.
+  std::vector<Token> as_in_training(const Json& row, const std::string& kind,
+                                    const std::string& where) const {
+    if (!row[kind].is_string())
+      fail(where, ": ", kind, " is not a text (with --recipe prompts are questions)");
+    return renderer_->render({.id = where, .messages = {{"user", row[kind]}}});
   }
 
   static std::vector<Token> ids_of(const Json& list, const std::string& where) {
@@ -275,6 +292,10 @@ void add_generate(CLI::App& app) {
               CLI::IsMember({"auto"}))
       ->capture_default_str();
   command->add_flag("--logprobs", options->with_logprobs, "add the log-probability of every sampled token");
+  command
+      ->add_option("--recipe", options->recipe,
+                   "render questions as this configuration of ropd train does: prefix, suffix, thinking")
+      ->check(CLI::ExistingFile);
   command->add_flag("--no-thinking", options->is_without_thinking,
                     "tell the chat template enable_thinking=false");
   command->add_flag("--stream", options->streams, "show one response on the terminal as it grows");

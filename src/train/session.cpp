@@ -102,12 +102,15 @@ class Session {
     std::unique_ptr<Progress> progress;
     std::string stage_shown;
     TrainerHooks hooks;
+    const Trainer* running = nullptr;
     hooks.on_step = [&](const StepRecord& step) {
       StepRecord record = step;
       record.unix_time = unix_time();
       metrics->append(record);
       tensorboard_->write(record);
       if (record.skipped) log_warning("step ", record.step, " skipped: ", record.skip_reason);
+      // One iteration may be the whole run (M = 1 of the grid): states asked for inside it are saved there.
+      if (is_kept(record.step) && record.minibatch + 1 < steps_per_iteration(config_)) save(*running);
       if (hooks_.on_step) hooks_.on_step(record);
     };
     hooks.on_progress = [&](const char* stage, uint64_t done, uint64_t total, uint64_t tokens) {
@@ -127,6 +130,7 @@ class Session {
       };
     LocalRun local(config_, directory_, models_, queries_, hooks.on_progress);
     Trainer trainer(config_, local.parts(), local.start, hooks);
+    running = &trainer;
     first_step_ = trainer.step();
     first_consumed_ = trainer.consumed();
     io::require_free_space(directory_.path(), 2 * local.learner.saved_bytes(),

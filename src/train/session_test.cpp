@@ -283,6 +283,20 @@ TEST_F(Session, KeepsAFewResponsesOfEveryIterationForReading) {
   EXPECT_FALSE(std::filesystem::exists(world.path("none") / "samples"));
 }
 
+// One iteration may be the whole run: M = 1 of the grid.
+TEST_F(Session, SavesStatesThatAreAskedForInsideAnIteration) {
+  const TrainConfig config = world.config(
+      "run", {"train.iterations=1", "curriculum.stages=[{source: initial}]", "checkpoint.keep_steps=[1, 2]"});
+  const std::string expected = uninterrupted(config);
+  std::vector<uint64_t> steps;
+  for (const auto& entry : io::list_checkpoints(world.path("run") / "checkpoints"))
+    steps.push_back(entry.step);
+  EXPECT_EQ(steps, (std::vector<uint64_t>{1, 2, 3}));
+  std::filesystem::remove_all(world.path("run") / "checkpoints" / "step-00003");
+  EXPECT_EQ(resume_run(world.path("run"), "test"), RunOutcome::done);
+  EXPECT_EQ(final_weights(config), expected) << "going on from the middle";
+}
+
 TEST_F(Session, KeepsTheCheckpointsItWasToldTo) {
   start_run(world.config("run", {"train.iterations=5", "checkpoint.keep=2", "checkpoint.keep_steps=[6]"}),
             "test");

@@ -208,6 +208,9 @@ optim::AdamWSettings adamw_settings(const TrainConfig& config) {
 
 distill::ObjectiveConfig objective_config(const TrainConfig& config, std::vector<Token> eos_ids) {
   const ObjectiveSection& objective = config.objective;
+  // Masks act on the token that ends a turn (Qwen3: 151645, the first of generation_config.json), not on others
+  // that end a response as well (151643).
+  if (eos_ids.size() > 1) eos_ids.resize(1);
   return {.kind = objective.kind,
           .weights = objective.weights,
           .eos = objective.eos,

@@ -212,5 +212,10 @@ TEST(TrainConfig, WarnsWhereTheTriggerCanNeverBeSet) {
   EXPECT_THAT(config_warnings(one), ElementsAre(HasSubstr("one minibatch an iteration")));
 }
 
+// The paper masks 151645 and leaves 151643, which ends a response as well, as it is.
+TEST(TrainConfig, EosControlsActOnTheFirstEosId) {
+  EXPECT_EQ(objective_config(TrainConfig{}, {151645, 151643}).eos_ids, (std::vector<Token>{151645}));
+}
+
 }  // namespace
 }  // namespace ropd::train
