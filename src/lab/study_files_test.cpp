@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "support/test_data.h"
+#include "train/minibatch.h"
 
 namespace ropd::lab {
 namespace {
