@@ -36,7 +36,7 @@ const std::map<std::string, Expected> kExpected = {
     {"sources", {4, 1, 4, 8, 0}},
     // R20, R40, the four ends behind them, early replay, initial-then-current; initial 40 and its two
     // continuations.
-    {"replay", {9, 2, 9, 9, 0}},
+    {"replay", {9, 2, 10, 9, 0}},
     // R20, current to 10, full replay, equal mix, and three continuations.
     {"controls", {6, 1, 7, 5, 0}},
     // 3 students x 3 orders: R40, current and fixed; R-OPD when its trigger is known.
