@@ -74,7 +74,8 @@ const std::vector<std::string_view>& neutral_keys() {
                                                      "train.max_skipped_steps",
                                                      "checkpoint",
                                                      "eval",
-                                                     "alarms"};
+                                                     "alarms",
+                                                     "metrics"};
   return keys;
 }
 
