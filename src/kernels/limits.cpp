@@ -113,7 +113,7 @@ std::string describe_kernels() {
   const int64_t usable = hwy::SupportedTargets() & HWY_TARGETS;
   const std::string name = hwy::TargetName(usable & -usable);  // the better ones have the lower bits
   return (name.starts_with("AVX3") ? "AVX-512" : name) +
-         (has_native_bf16() ? "; bf16 products native (AVX-512 BF16)" : "; bf16 products on f32 units");
+         (prefers_native_bf16() ? "; bf16 products native (AVX-512 BF16)" : "; bf16 products on f32 units");
 }
 
 Rate measure_product(double seconds, Precision precision) {
@@ -147,7 +147,7 @@ MachineLimits measure_limits(double seconds) {
   limits.f32_flops = measure_multiply_adds(seconds / 2).best;
   limits.product_flops = measure_product(seconds, Precision::f32).best;
   limits.f32_flops = std::max(limits.f32_flops, measure_multiply_adds(seconds / 2).best);
-  limits.bf16_flops = has_native_bf16() ? measure_dot_products(seconds).best : limits.f32_flops;
+  limits.bf16_flops = prefers_native_bf16() ? measure_dot_products(seconds).best : limits.f32_flops;
   limits.read_bytes = measure_reading(seconds).best;
   return limits;
 }

@@ -9,8 +9,9 @@
 namespace ropd::kernels {
 namespace {
 
-// Native bf16 dot products where the machine has them; the portable kernels everywhere else and for f32.
-bool is_native(Precision precision) { return precision == Precision::bf16 && has_native_bf16(); }
+// Native bf16 dot products where they are faster; the portable kernels, which give the same bits, elsewhere and
+// for f32.
+bool is_native(Precision precision) { return precision == Precision::bf16 && prefers_native_bf16(); }
 
 void run(const Product& product, Precision precision) {
   if (is_native(precision))

@@ -38,6 +38,10 @@ void portable_pack(std::byte* panels,
 // below 2^-126 as zero and flush such sums to zero. `has` is also false where a trial shows another order of
 // the two additions than the one that the instruction is documented to have.
 bool has_native_bf16();
+// Whether they are also the faster ones: on AMD's processors twice as fast as f32 arithmetic on bf16 panels, on
+// Intel's (which have AMX beside them) about half as fast. By maker and not by a measurement, so that a run
+// never depends on what else the machine did when it started.
+bool prefers_native_bf16();
 PanelLayout native_bf16_layout();
 void native_bf16_product(const Product& product);
 void native_bf16_products(const Product* products, int64_t count);

@@ -159,6 +159,11 @@ bool has_native_bf16() {
   return has;
 }
 
+bool prefers_native_bf16() {
+  static const bool is_amd = __builtin_cpu_is("amd");
+  return is_amd && has_native_bf16();
+}
+
 PanelLayout native_bf16_layout() { return {native::NativeKernel::kPanel, native::NativeKernel::kUnit}; }
 
 }  // namespace ropd::kernels
@@ -169,6 +174,7 @@ PanelLayout native_bf16_layout() { return {native::NativeKernel::kPanel, native:
 
 namespace ropd::kernels {
 bool has_native_bf16() { return false; }
+bool prefers_native_bf16() { return false; }
 PanelLayout native_bf16_layout() { fail("native bf16 products are not built for this processor family"); }
 void native_bf16_product(const Product&) { native_bf16_layout(); }
 void native_bf16_products(const Product*, int64_t) { native_bf16_layout(); }
