@@ -211,7 +211,9 @@ void parse_attention(ModelConfig& config, const Reader& reader) {
 }
 
 void parse_experts(ModelConfig& config, const Reader& reader) {
-  config.num_experts = reader.required_integer("num_experts", 1, kMaxExperts);
+  // transformers 5 writes num_local_experts.
+  const bool is_new = !reader.find("num_experts") && reader.find("num_local_experts");
+  config.num_experts = reader.required_integer(is_new ? "num_local_experts" : "num_experts", 1, kMaxExperts);
   config.num_experts_per_token = reader.required_integer("num_experts_per_tok", 1, config.num_experts);
   config.moe_intermediate_size = reader.required_integer("moe_intermediate_size", 1, kMaxSize);
   config.norm_topk_prob = reader.flag("norm_topk_prob", false);

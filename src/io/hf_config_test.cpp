@@ -104,6 +104,9 @@ TEST(ModelConfig, MixtureLayersFollowStepAndList) {
   EXPECT_THAT(all.is_moe_layer, ElementsAre(true, true));
   EXPECT_EQ(all.num_experts, 4);
   EXPECT_EQ(all.num_experts_per_token, 2);
+  EXPECT_EQ(config_of({{"num_experts", ""}, {"num_local_experts", "4"}}, "Qwen3MoeForCausalLM").num_experts,
+            4)
+      << "the spelling of transformers 5";
   EXPECT_EQ(all.moe_intermediate_size, 12);
   EXPECT_FALSE(all.norm_topk_prob);
   const auto some = config_of({{"num_hidden_layers", "6"},
