@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/visible_text.h"
 #include "text/streaming_decoder.h"
 #include "text/tokenizer.h"
 #include "text/unicode.h"
@@ -51,7 +52,7 @@ void check_text(const ropd::text::Tokenizer& tokenizer, std::string_view bytes) 
   const auto first = tokenizer.encode_first(bytes, half);
   if (!std::equal(first.begin(), first.end(), encoding.ids.begin()) || first.size() != half) std::abort();
   (void)tokenizer.encode(bytes, false);
-  if (!ropd::text::is_valid_utf8(ropd::text::sanitize_for_terminal(bytes))) std::abort();
+  if (!ropd::text::is_valid_utf8(ropd::visible_text(bytes))) std::abort();
 }
 
 void check_ids(const ropd::text::Tokenizer& tokenizer, std::string_view bytes) {

@@ -79,8 +79,9 @@ void add_results(GradientSums& sums, std::span<const RowOrigin> origins,
 void add_part(Gradients& gradients, GradientSums& sums, TrainingPass& pass, const Weights& student,
               std::span<const TrainingItem> items, const kernels::HeadInput& teacher,
               const GradientConfig& config) {
-  auto [batch, rows, origins] = pack_part(items);
-  const auto states = pass.forward(student, std::move(batch), std::move(rows));
+  auto part = pack_part(items);
+  const auto& origins = part.origins;
+  const auto states = pass.forward(student, std::move(part.batch), std::move(part.rows));
 
   Buffer grad_states(states.size());
   grad_states.fill(0);
