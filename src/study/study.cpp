@@ -207,11 +207,14 @@ void Study::link_evaluations(const Plan& plan) const {
     const Path folder = result_directory(plan, planned) / "eval";
     std::filesystem::create_directories(folder);
     const Path target = std::filesystem::relative(store_.evaluation(planned.id), folder);
-    if (std::filesystem::is_symlink(folder / name)) {
-      if (std::filesystem::read_symlink(folder / name) == target) continue;
-      std::filesystem::remove(folder / name);
+    std::error_code error;  // another process may be doing the same
+    if (std::filesystem::is_symlink(folder / name, error)) {
+      if (std::filesystem::read_symlink(folder / name, error) == target) continue;
+      std::filesystem::remove(folder / name, error);
     }
-    std::filesystem::create_directory_symlink(target, folder / name);
+    std::filesystem::create_directory_symlink(target, folder / name, error);
+    if (error && error != std::errc::file_exists)
+      fail((folder / name).string(), ": cannot be linked to ", target.string(), ": ", error.message());
   }
 }
 
