@@ -152,13 +152,14 @@ void decode(benchmark::State& state) {
     });
   }
   std::vector<model::DecodeRows> groups(sequences);
+  model::DecodeMemory step_memory;
   uint32_t position = 0;
   const rollout::SamplingConfig sampling;
   const double begin = busy_seconds();
   for (auto _ : state) {
     for (size_t s = 0; s < sequences; ++s)
       groups[s] = {std::span(tokens).subspan(s, 1), context, pages[s].data(), true};
-    decoder.step(cache, groups, [&](size_t s, std::span<float> logits) {
+    decoder.step(step_memory, cache, groups, [&](size_t s, std::span<float> logits) {
       tokens[s] = rollout::draw(logits, sampling, {1, s, 0, position}).token;
     });
     ++position;
