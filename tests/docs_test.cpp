@@ -71,6 +71,12 @@ TEST(Documents, BenchmarksAreWhatIsTrueToday) {
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 80) << "replace old rows; history is in git";
 }
 
+TEST(Documents, TheLogHasEverySubjectInItsIndex) {
+  const std::string text = read_file(kRoot / "docs/log.md");
+  const std::string index = text.substr(0, text.find("\n## "));
+  EXPECT_EQ(matches(index, R"(\[([^\]]+)\]\(#)"), matches(text, R"(\n## ([^\n]+))"));
+}
+
 TEST(Documents, LinkToFilesThatExist) {
   for (const auto& document : documents()) {
     for (const auto& target : matches(read_file(document), R"(\]\(([^)#:\s]+)\))")) {
