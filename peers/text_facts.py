@@ -23,7 +23,7 @@ def texts():
             result.append("".join(chr(rng.randrange(low, high)) for _ in range(rng.randrange(1, 40))))
     for _ in range(2000):
         result.append("".join(rng.choice(words) for _ in range(rng.randrange(1, 30))))
-    return [text for text in result if text.isprintable() or True if not any(0xD800 <= ord(c) < 0xE000 for c in text)]
+    return [text for text in result if not any(0xD800 <= ord(c) < 0xE000 for c in text)]
 
 
 def compare_tokenizers(report, folder):
@@ -68,8 +68,8 @@ def compare_grader(report, golden):
         for row in read_lines(out):
             total += 1
             try:
-                gold = math_verify.parse(f"\\boxed{{{row['answer']}}}", parsing_timeout=None)
-                theirs = math_verify.verify(gold, math_verify.parse(row["response"], parsing_timeout=None), timeout_seconds=None)
+                gold = math_verify.parse(f"\\boxed{{{row['answer']}}}")
+                theirs = math_verify.verify(gold, math_verify.parse(row["response"]))
             except Exception:  # it is meant for batches: what it cannot parse is wrong
                 theirs = False
             if bool(row["correct"]) != bool(theirs):
