@@ -98,60 +98,6 @@ class WatchInBrowser : public testing::Test {
 constexpr const char* kRunIsShown =
     "document.querySelectorAll('figure svg').length >= 3 && document.querySelectorAll('article').length > 0";
 
-// Least contrast of any visible text of the page against what is behind it, and the text. Numbers on bars are the
-// chart's business: a drawing's shapes are no backgrounds that a page could be asked for.
-constexpr const char* kLeastContrast = R"((() => {
-  const parse = text => (text.match(/[\d.]+/g) || []).map(Number);
-  const luminance = ([r, g, b]) => [r, g, b].map(v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const behind = element => {
-    for (; element; element = element.parentElement) {
-      const colour = parse(getComputedStyle(element).backgroundColor);
-      if (colour.length === 3 || colour[3] > 0) return colour;
-    }
-    return [255, 255, 255];
-  };
-  let least = [99, ''];
-  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walk.nextNode()) {
-    const element = walk.currentNode.parentElement;
-    if (!walk.currentNode.textContent.trim() || !element.getClientRects().length || element.closest('noscript,title,desc,.value')) continue;
-    const style = getComputedStyle(element);
-    const a = luminance(parse(element.closest('svg') ? style.fill : style.color)), b = luminance(behind(element));
-    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (contrast < least[0]) least = [contrast, walk.currentNode.textContent.slice(0, 60)];
-  }
-  return least;
-})())";
-
-TEST_F(WatchInBrowser, IsSoundAtBothWidthsInLightAndDark) {
-  write_run("first", 9);
-  write_run("second", 12);
-  const Watch watch(directory_.path());
-  test::Browser browser;
-  for (const int width : {1400, 390})
-    for (const bool is_dark : {false, true}) {
-      browser.set_view(width, is_dark);
-      for (const std::string view : {"#/", "#/run?run=first", "#/run?run=first&run=second"}) {
-        browser.open("about:blank");  // the next address may differ in its last part only
-        browser.open(watch.url + view);
-        browser.wait_for(view == "#/" ? "document.querySelectorAll('tbody tr').length === 2"
-                         : view.find('&') == std::string::npos
-                             ? kRunIsShown
-                             : "document.querySelectorAll('figure svg').length >= 3");
-        EXPECT_LE(browser.evaluate("document.documentElement.scrollWidth - innerWidth"), 0) << view << width;
-        const Json contrast = browser.evaluate(kLeastContrast);
-        EXPECT_GE(contrast[0], 4.5) << view << width << (is_dark ? " dark " : " light ") << contrast[1];
-        EXPECT_EQ(browser.evaluate(
-                      "[...document.querySelectorAll('figure svg')].filter(svg => "
-                      "svg.getAttribute('role') !== 'img' || !svg.querySelector('title').textContent || "
-                      "!svg.querySelector('desc').textContent).length"),
-                  0);
-      }
-    }
-  expect_own_requests(browser, watch);
-}
-
 TEST_F(WatchInBrowser, CurvesAndResponsesGrow) {
   write_run("run", 3);
   const Watch watch(directory_.path());
