@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "eval/scoring.h"
+#include "eval/outcomes.h"
 #include "eval/suite.h"
 #include "stats/bootstrap.h"
 
@@ -46,10 +46,10 @@ void score_32k_responses(benchmark::State& state) {
   std::vector<std::string> responses;
   for (uint32_t sample = 0; sample < 16; ++sample)
     responses.push_back(synthetic_response(suite, tokenizer, sample, 32000));
-  const eval::ScoringConfig config{.budgets = {4096, 8192, 16384, 24576, 32768}};
+  const eval::GradingConfig config{.budgets = {4096, 8192, 16384, 24576, 32768}};
   size_t bytes = 0;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(eval::score_question(responses, "3", tokenizer, config));
+    benchmark::DoNotOptimize(eval::grade_question(responses, "3", tokenizer, config));
     for (const auto& response : responses) bytes += response.size();
   }
   state.SetBytesProcessed(int64_t(bytes));

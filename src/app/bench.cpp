@@ -207,13 +207,13 @@ class Bench {
       for (int64_t i = 0; i < pages_each; ++i) table.push_back(cache.allocate());
       rows.push_back({std::span(&token, 1), context, table.data(), true});
     }
-    const size_t lanes = rollout::decode_lanes(decoder.weights().execution, rows.size());
-    std::vector<model::DecodeMemory> memories(lanes);
+    const size_t workers = rollout::decode_workers(decoder.weights().execution, rows.size());
+    std::vector<model::DecodeMemory> memories(workers);
     const auto run_steps = [&](int steps) {
-      parallel_tasks(lanes, [&](size_t lane, size_t) {
-        const size_t first = rows.size() * lane / lanes, last = rows.size() * (lane + 1) / lanes;
+      parallel_tasks(workers, [&](size_t worker, size_t) {
+        const size_t first = rows.size() * worker / workers, last = rows.size() * (worker + 1) / workers;
         for (int i = 0; i < steps; ++i)
-          decoder.step(memories[lane], cache, std::span(rows).subspan(first, last - first),
+          decoder.step(memories[worker], cache, std::span(rows).subspan(first, last - first),
                        [](size_t, std::span<float>) {});
       });
     };

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/yaml.h"
-#include "eval/scoring.h"
+#include "eval/outcomes.h"
 #include "report/chart_files.h"
 #include "report/figures.h"
 #include "stats/comparison.h"

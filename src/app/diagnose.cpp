@@ -24,7 +24,7 @@
 #include "io/model_directory.h"
 #include "io/model_path.h"
 #include "io/rollout_file.h"
-#include "stats/metrics.h"
+#include "stats/answer_metrics.h"
 
 namespace ropd::app {
 namespace {

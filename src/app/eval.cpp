@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "eval/evaluate.h"
+#include "eval/outcomes.h"
 #include "eval/responses.h"
-#include "eval/scoring.h"
 #include "eval/suite.h"
 #include "eval/summary.h"
 #include "io/model_directory.h"
@@ -72,12 +72,12 @@ std::vector<uint32_t> choose_budgets(const EvalOptions& options) {
 }
 
 void run_eval(const CLI::App& command, const EvalOptions& options) {
-  eval::ScoringConfig scoring;
-  scoring.budgets = choose_budgets(options);
-  scoring.grader = options.is_strict ? grading::Mode::strict : grading::Mode::reference;
-  scoring.allows_missing = options.allows_missing;
-  if (!options.rescores && scoring.budgets.back() > options.max_tokens)
-    throw CLI::ValidationError("a budget of " + std::to_string(scoring.budgets.back()) +
+  eval::GradingConfig grading;
+  grading.budgets = choose_budgets(options);
+  grading.grader = options.is_strict ? grading::Mode::strict : grading::Mode::reference;
+  grading.allows_missing = options.allows_missing;
+  if (!options.rescores && grading.budgets.back() > options.max_tokens)
+    throw CLI::ValidationError("a budget of " + std::to_string(grading.budgets.back()) +
                                " tokens is above --max-tokens " + std::to_string(options.max_tokens));
   if (options.allows_missing && !options.rescores) throw CLI::ValidationError("--partial needs --rescore");
   const auto suite = eval::load_suite(options.suite, options.data);
@@ -89,7 +89,7 @@ void run_eval(const CLI::App& command, const EvalOptions& options) {
   const eval::ResponseFile responses(responses_path, suite);
   if (responses.has_torn_line())
     log_warning(responses_path.string(), ": the last line is incomplete and is left out");
-  const auto evaluation = eval::score_responses(suite, responses, tokenizer, scoring);
+  const auto evaluation = eval::grade_responses(suite, responses, tokenizer, grading);
   Json about = eval::read_generation_record(options.out);
   if (about.is_object()) about["grader"] = options.is_strict ? "strict" : "reference";
   eval::write_evaluation(options.out, evaluation, about);

@@ -15,7 +15,7 @@ namespace {
 
 Json plan_json(const train::Plan& plan) {
   Json memory = Json::object();
-  for (const auto& part : plan.memory) memory[train::phase_name(part.phase)][part.name] = part.bytes;
+  for (const auto& item : plan.memory) memory[train::phase_name(item.phase)][item.name] = item.bytes;
   return {{"iterations", plan.iterations},
           {"C", plan.consumed},
           {"U", plan.steps},

@@ -14,22 +14,22 @@ inline constexpr int64_t kWorthThreads = int64_t{1} << 15;
 inline constexpr int64_t kMuchWork = std::numeric_limits<int64_t>::max();
 
 // Threads that `count` pieces of so much work are worth; inside of parallel work it is one.
-inline size_t num_lanes(size_t count = SIZE_MAX, int64_t work = kMuchWork) {
+inline size_t num_workers(size_t count = SIZE_MAX, int64_t work = kMuchWork) {
   return is_in_parallel() || work < kWorthThreads ? 1 : std::min(count, num_threads());
 }
 
-// Calls body(i, lane) for i in [0, count), begun in order and taken `at_once` at a time as threads get done:
-// cores are not equally fast on a shared machine. `lane` < lanes tells which thread's memory to use.
+// Calls body(i, worker) for i in [0, count), begun in order and taken `at_once` at a time as threads get done:
+// cores are not equally fast on a shared machine. `worker` < workers tells which thread's memory to use.
 template <class Body>
-void share_out(int64_t count, int64_t at_once, size_t lanes, int64_t work, const Body& body) {
-  if (lanes <= 1) {
+void share_out(int64_t count, int64_t at_once, size_t workers, int64_t work, const Body& body) {
+  if (workers <= 1) {
     for (int64_t i = 0; i < count; ++i) body(i, size_t{0});
     return;
   }
   std::atomic<int64_t> next = 0;
-  run_on_threads(lanes, work, [&](size_t lane) {
+  run_on_threads(workers, work, [&](size_t worker) {
     for (int64_t i; (i = next.fetch_add(at_once, std::memory_order_relaxed)) < count;)
-      for (const int64_t end = std::min(count, i + at_once); i < end; ++i) body(i, lane);
+      for (const int64_t end = std::min(count, i + at_once); i < end; ++i) body(i, worker);
   });
 }
 
@@ -37,24 +37,25 @@ void share_out(int64_t count, int64_t at_once, size_t lanes, int64_t work, const
 // all of it.
 template <class Body>
 void parallel_chunks(int64_t count, int64_t chunk, int64_t work, const Body& body) {
-  constexpr int64_t kPiecesPerLane = 8;  // enough for an even end
+  constexpr int64_t kPiecesPerWorker = 8;  // enough for an even end
   const int64_t num_chunks = (count + chunk - 1) / chunk;
-  const size_t lanes = num_lanes(static_cast<size_t>(num_chunks), work);
-  share_out(num_chunks, std::max<int64_t>(1, num_chunks / (kPiecesPerLane * static_cast<int64_t>(lanes + 1))),
-            lanes, work, [&](int64_t i, size_t) { body(i * chunk, std::min(count, (i + 1) * chunk)); });
+  const size_t workers = num_workers(static_cast<size_t>(num_chunks), work);
+  share_out(num_chunks,
+            std::max<int64_t>(1, num_chunks / (kPiecesPerWorker * static_cast<int64_t>(workers + 1))),
+            workers, work, [&](int64_t i, size_t) { body(i * chunk, std::min(count, (i + 1) * chunk)); });
 }
 
-// Calls body(task, lane) for the tasks [0, count), each on one thread; kernels inside stay on that thread.
+// Calls body(task, worker) for the tasks [0, count), each on one thread; kernels inside stay on that thread.
 // All tasks are run, whatever happens; then the failure of the first task that failed is thrown.
 template <class Body>
 void parallel_tasks(size_t count, const Body& body, int64_t work = kMuchWork) {
   std::mutex mutex;  // of the next two
   std::exception_ptr failure;
   size_t failed = count;
-  share_out(static_cast<int64_t>(count), 1, num_lanes(count, work), work, [&](int64_t i, size_t lane) {
+  share_out(static_cast<int64_t>(count), 1, num_workers(count, work), work, [&](int64_t i, size_t worker) {
     const size_t task = static_cast<size_t>(i);
     try {
-      body(task, lane);
+      body(task, worker);
     } catch (...) {
       const std::lock_guard lock(mutex);
       if (task > failed) return;

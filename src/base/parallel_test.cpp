@@ -19,15 +19,15 @@ class ManyThreads : public testing::Test {
 };
 using ParallelTasks = ManyThreads;
 
-TEST_F(ParallelTasks, RunsEachTaskOnceInALaneOfItsOwn) {
+TEST_F(ParallelTasks, RunsEachTaskOnceWithAWorkerOfItsOwn) {
   for (const size_t count : {0, 1, 3, 40}) {
-    const size_t lanes = num_lanes(count);
-    std::vector<std::atomic<int>> runs(count), lane_in_use(5);
-    parallel_tasks(count, [&](size_t task, size_t lane) {
-      ASSERT_LT(lane, lanes);
-      EXPECT_EQ(lane_in_use[lane]++, 0);
+    const size_t workers = num_workers(count);
+    std::vector<std::atomic<int>> runs(count), worker_in_use(5);
+    parallel_tasks(count, [&](size_t task, size_t worker) {
+      ASSERT_LT(worker, workers);
+      EXPECT_EQ(worker_in_use[worker]++, 0);
       ++runs[task];
-      --lane_in_use[lane];
+      --worker_in_use[worker];
     });
     for (const auto& run : runs) EXPECT_EQ(run, 1);
   }
@@ -43,8 +43,8 @@ TEST_F(ParallelTasks, ThrowsWhatATaskHasThrown) {
 
 TEST_F(ParallelTasks, InsideAnotherStaysOnItsThread) {
   parallel_tasks(4, [](size_t, size_t) {
-    EXPECT_EQ(num_lanes(), 1u);
-    parallel_tasks(4, [](size_t, size_t lane) { EXPECT_EQ(lane, 0u); });
+    EXPECT_EQ(num_workers(), 1u);
+    parallel_tasks(4, [](size_t, size_t worker) { EXPECT_EQ(worker, 0u); });
   });
 }
 

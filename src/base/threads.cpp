@@ -45,19 +45,19 @@ class Gate {
 
 class Workers {
  public:
-  void run(size_t lanes, int64_t operations, void (*call)(const void*, size_t), const void* work) {
+  void run(size_t count, int64_t operations, void (*call)(const void*, size_t), const void* work) {
     const std::unique_lock owner(owner_, std::try_to_lock);
-    if (!owner || lanes <= 1) {
+    if (!owner || count <= 1) {
       const Inside inside;
       return call(work, 0);
     }
-    lanes = std::min(lanes, provide(lanes - 1) + 1);
+    count = std::min(count, provide(count - 1) + 1);
     call_ = call;
     work_ = work;
     left_.store(0, std::memory_order_relaxed);
-    gate_.store(Gate::open(++number_, lanes - 1).bits());
+    gate_.store(Gate::open(++number_, count - 1).bits());
     if (sleepers_.load() > 0 && operations >= (patience().is_crowded() ? kWorthWakingInCrowd : kWorthWaking))
-      wake(lanes - 1);
+      wake(count - 1);
     do_work(0);
     const uint32_t entered = Gate(gate_.fetch_and(~uint64_t{0xffff})).entered();
     const auto all_left = [&] { return left_.load(std::memory_order_acquire) == entered; };
@@ -97,10 +97,10 @@ class Workers {
       for (; count > 0; --count) bell_.notify_one();
   }
 
-  void do_work(size_t lane) {
+  void do_work(size_t worker) {
     const Inside inside;
     try {
-      call_(work_, lane);
+      call_(work_, worker);
     } catch (...) {
       const std::lock_guard lock(failure_mutex_);
       if (!failure_) failure_ = std::current_exception();
@@ -171,10 +171,10 @@ Patience<std::chrono::steady_clock>& patience() {
   return of_the_program;
 }
 
-void call_on_threads(size_t lanes, int64_t operations, void (*call)(const void* work, size_t lane),
+void call_on_threads(size_t count, int64_t operations, void (*call)(const void* work, size_t worker),
                      const void* work) {
   if (is_inside) return call(work, 0);
-  workers().run(std::min(lanes, num_threads()), operations, call, work);
+  workers().run(std::min(count, num_threads()), operations, call, work);
 }
 
 }  // namespace ropd

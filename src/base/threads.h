@@ -87,18 +87,19 @@ class Countdown {
 };
 
 // As run_on_threads(), without its template.
-void call_on_threads(size_t lanes, int64_t operations, void (*call)(const void* work, size_t lane),
+void call_on_threads(size_t workers, int64_t operations, void (*call)(const void* work, size_t worker),
                      const void* work);
 
-// Calls work(lane) on this thread (lane 0) and on up to lanes - 1 others, on each lane at most once, and
-// returns when all of them have returned. Lane 0 may be the only one: work() has to share out what there is
+// Calls work(worker) on this thread (worker 0) and on up to workers - 1 others, on each worker at most once, and
+// returns when all of them have returned. Worker 0 may be the only one: work() has to share out what there is
 // to do itself, and to return when nothing is left. `operations`: of all of it, about a quarter of a
 // nanosecond each; for little work nobody is woken. The first exception is thrown again at the end. Called
 // from parallel work, or while another thread is in here, it stays on its thread.
 template <class Work>
-void run_on_threads(size_t lanes, int64_t operations, const Work& work) {
+void run_on_threads(size_t workers, int64_t operations, const Work& work) {
   call_on_threads(
-      lanes, operations, [](const void* w, size_t lane) { (*static_cast<const Work*>(w))(lane); }, &work);
+      workers, operations, [](const void* w, size_t worker) { (*static_cast<const Work*>(w))(worker); },
+      &work);
 }
 
 }  // namespace ropd

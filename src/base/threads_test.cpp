@@ -25,9 +25,9 @@ TEST_P(Threads, ShareOutWhatThereIsAndAreAllBackInTheEnd) {
   for (int round = 0; round < 200; ++round) {
     std::atomic<int> next = 0, inside = 0;
     std::vector<int> done(97);  // plain memory: whoever comes back has made it visible
-    run_on_threads(num_threads(), round % 2 ? kMuch : 0, [&](size_t lane) {
+    run_on_threads(num_threads(), round % 2 ? kMuch : 0, [&](size_t worker) {
       ++inside;
-      EXPECT_LT(lane, GetParam());
+      EXPECT_LT(worker, GetParam());
       for (int task; (task = next++) < 97;) done[static_cast<size_t>(task)] = task + round;
       --inside;
     });
@@ -36,16 +36,16 @@ TEST_P(Threads, ShareOutWhatThereIsAndAreAllBackInTheEnd) {
   }
 }
 
-TEST_P(Threads, HaveLanesOfTheirOwnFromZeroOn) {
+TEST_P(Threads, HaveNumbersOfTheirOwnFromZeroOn) {
   for (int round = 0; round < 50; ++round) {
     std::vector<std::atomic<int>> calls(GetParam());
     const auto caller = std::this_thread::get_id();
-    run_on_threads(GetParam(), kMuch, [&](size_t lane) {
-      ++calls[lane];
-      EXPECT_EQ(lane == 0, std::this_thread::get_id() == caller);
+    run_on_threads(GetParam(), kMuch, [&](size_t worker) {
+      ++calls[worker];
+      EXPECT_EQ(worker == 0, std::this_thread::get_id() == caller);
     });
     EXPECT_EQ(calls[0], 1);
-    for (size_t lane = 1; lane < calls.size(); ++lane) EXPECT_LE(calls[lane], calls[lane - 1]);
+    for (size_t worker = 1; worker < calls.size(); ++worker) EXPECT_LE(calls[worker], calls[worker - 1]);
   }
 }
 
@@ -61,11 +61,11 @@ TEST_P(Threads, ComeWhenThereIsMuchToDo) {
   EXPECT_EQ(came, GetParam());
 }
 
-TEST_P(Threads, StayWithinTheLanesAskedFor) {
+TEST_P(Threads, StayWithinTheNumberAskedFor) {
   for (int round = 0; round < 50; ++round) {
     std::atomic<size_t> came = 0;
-    run_on_threads(2, kMuch, [&](size_t lane) {
-      EXPECT_LT(lane, 2u);
+    run_on_threads(2, kMuch, [&](size_t worker) {
+      EXPECT_LT(worker, 2u);
       ++came;
     });
     EXPECT_LE(came, 2u);
@@ -77,8 +77,8 @@ TEST_P(Threads, WorkInsideOfWorkStaysOnItsThread) {
   run_on_threads(GetParam(), kMuch, [&](size_t) {
     EXPECT_TRUE(is_in_parallel());
     const auto outer = std::this_thread::get_id();
-    run_on_threads(GetParam(), kMuch, [&](size_t lane) {
-      EXPECT_EQ(lane, 0u);
+    run_on_threads(GetParam(), kMuch, [&](size_t worker) {
+      EXPECT_EQ(worker, 0u);
       EXPECT_EQ(std::this_thread::get_id(), outer);
     });
     EXPECT_TRUE(is_in_parallel());
@@ -103,8 +103,8 @@ TEST_P(Threads, SeveralCallersDoNotWaitForEachOther) {
   std::vector<std::thread> callers;
   for (int i = 0; i < kCallers; ++i)
     callers.emplace_back([&] {
-      run_on_threads(num_threads(), 0, [&](size_t lane) {
-        if (lane != 0) return;
+      run_on_threads(num_threads(), 0, [&](size_t worker) {
+        if (worker != 0) return;
         all_inside.one_done();
         all_inside.wait();
       });

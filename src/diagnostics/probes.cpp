@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/rng.h"
-#include "stats/metrics.h"
+#include "stats/answer_metrics.h"
 
 namespace ropd::diagnostics {
 namespace {

@@ -192,7 +192,7 @@ GradientSums minibatch_gradient(Gradients& gradients, GradientMemory& memory, co
                                 const TeacherRowsSource& teacher) {
   assert(!shards.empty());
   const bool by_threads = threads_take_shards(student.execution, shards.size());
-  const size_t threads = by_threads ? num_lanes(shards.size()) : 1,
+  const size_t threads = by_threads ? num_workers(shards.size()) : 1,
                held = num_shard_gradients(student.execution, shards.size());
   if (memory.passes.size() < threads) memory.passes.resize(threads);
   while (memory.shards.size() < held) memory.shards.emplace_back(student.config);

@@ -63,8 +63,8 @@ void score_all(const model::Weights& weights, std::span<const model::PromptedRes
     return;
   }
   const model::Weights packed = model::pack_weights(weights, config.precision);
-  const auto ranges = share_out(order.size(), num_lanes(), config.batch_tokens, added_length);
-  workspace.provide_threads(num_lanes(ranges.size()));
+  const auto ranges = share_out(order.size(), num_workers(), config.batch_tokens, added_length);
+  workspace.provide_threads(num_workers(ranges.size()));
   std::mutex reporting;
   parallel_tasks(ranges.size(), [&](size_t i, size_t thread) {
     const uint64_t new_tokens = score_some(packed, items(ranges[i]), *workspace.of_threads[thread]);

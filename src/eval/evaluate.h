@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "eval/scoring.h"
+#include "eval/outcomes.h"
 #include "eval/suite.h"
 #include "rollout/generator.h"
 #include "text/chat_template.h"

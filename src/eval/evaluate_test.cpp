@@ -184,7 +184,7 @@ TEST_F(Evaluate, ASecondWriterIsRefusedAndHarmsNothing) {
 TEST_F(Evaluate, WritesSummaryAndTable) {
   generate("full");
   const ResponseFile file(directory_ / "full/responses.jsonl", suite_);
-  const auto evaluation = score_responses(suite_, file, tokenizer_, {.budgets = {8, 24}});
+  const auto evaluation = grade_responses(suite_, file, tokenizer_, {.budgets = {8, 24}});
   write_evaluation(directory_ / "full", evaluation, read_generation_record(directory_ / "full"));
   const Json summary = parse_json(read_file(directory_ / "full/summary.json"), "summary");
   EXPECT_EQ(summary["about"]["max_tokens"], 24);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kFormat = 1;
 
-Json metrics_json(const stats::Metrics& metrics) {
+Json metrics_json(const stats::AnswerMetrics& metrics) {
   return {{"accuracy", metrics.accuracy},
           {"pass_at_n", metrics.pass_at_n},
           {"majority", metrics.majority},
@@ -41,7 +41,7 @@ Json questions_json(const std::vector<stats::QuestionOutcomes>& questions) {
   return json;
 }
 
-Json benchmark_json(const ScoredBenchmark& benchmark, const std::vector<uint32_t>& budgets) {
+Json benchmark_json(const GradedBenchmark& benchmark, const std::vector<uint32_t>& budgets) {
   Json json = {{"name", benchmark.name},
                {"samples", benchmark.samples},
                {"num_questions", benchmark.question_ids.size()},
@@ -68,16 +68,16 @@ Json benchmark_json(const ScoredBenchmark& benchmark, const std::vector<uint32_t
 }
 
 // [benchmarks] and the mean, at one budget.
-std::pair<std::vector<stats::Metrics>, stats::Metrics> metrics_at(const Evaluation& evaluation,
-                                                                  size_t budget_index) {
-  std::vector<stats::Metrics> benchmarks;
+std::pair<std::vector<stats::AnswerMetrics>, stats::AnswerMetrics> metrics_at(const Evaluation& evaluation,
+                                                                              size_t budget_index) {
+  std::vector<stats::AnswerMetrics> benchmarks;
   for (const auto& benchmark : evaluation.benchmarks)
     benchmarks.push_back(stats::benchmark_metrics(benchmark.outcomes[budget_index]));
   const auto mean = stats::mean_over_benchmarks(benchmarks);
   return {std::move(benchmarks), mean};
 }
 
-std::vector<stats::Cell> cells_of(const stats::Metrics& metrics) {
+std::vector<stats::Cell> cells_of(const stats::AnswerMetrics& metrics) {
   std::vector<stats::Cell> cells;
   for (const double share : {metrics.accuracy, metrics.pass_at_n, metrics.majority, metrics.extraction})
     cells.push_back(stats::number_cell(100 * share, 2));
@@ -120,7 +120,7 @@ std::vector<stats::Table> summary_tables(const Evaluation& evaluation) {
                                          .num_label_columns = 2});
     const auto [benchmarks, mean] = metrics_at(evaluation, i);
     const auto add_row = [&](const std::string& name, const std::string& size,
-                             const stats::Metrics& metrics) {
+                             const stats::AnswerMetrics& metrics) {
       stats::TableRow row{.cells = {stats::text_cell(name), stats::text_cell(size)}};
       for (stats::Cell& cell : cells_of(metrics)) row.cells.push_back(std::move(cell));
       table.rows.push_back(std::move(row));

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "eval/scoring.h"
+#include "eval/outcomes.h"
 #include "stats/table.h"
 
 namespace ropd::eval {

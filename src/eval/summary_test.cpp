@@ -17,7 +17,7 @@ stats::Outcome outcome(bool is_correct, uint32_t tokens) {
 
 Evaluation small_evaluation() {
   Evaluation evaluation{.suite = "s", .suite_fingerprint = "f", .budgets = {8, 16}, .num_responses = 4};
-  ScoredBenchmark a{.name = "a", .questions_sha256 = "hash", .samples = 2, .question_ids = {"q1", "q2"}};
+  GradedBenchmark a{.name = "a", .questions_sha256 = "hash", .samples = 2, .question_ids = {"q1", "q2"}};
   a.outcomes = {{{outcome(false, 8), outcome(false, 8)}, {outcome(true, 3), outcome(false, 8)}},
                 {{outcome(true, 9), outcome(false, 9)}, {outcome(true, 3), outcome(true, 9)}}};
   evaluation.benchmarks = {a};

@@ -76,9 +76,9 @@ namespace ropd::kernels::HWY_NAMESPACE {
 // x where the lane is among the first n, `other` elsewhere.
 HWY_INLINE Lanes first_lanes(const Lanes& x, int64_t n, float other) {
   const FloatTag tag;
-  return each_part([&](int64_t i) HWY_ATTR {
+  return each_vector([&](int64_t i) HWY_ATTR {
     const int64_t rest = std::clamp<int64_t>(n - i * kWidth, 0, kWidth);
-    return hn::IfThenElse(hn::FirstN(tag, static_cast<size_t>(rest)), x.part[i], hn::Set(tag, other));
+    return hn::IfThenElse(hn::FirstN(tag, static_cast<size_t>(rest)), x.vector[i], hn::Set(tag, other));
   });
 }
 

@@ -224,7 +224,7 @@ void attention_grad(std::span<float> grad_q, std::span<float> grad_k, std::span<
     work += length * (length + 32) * heads * width / kProductsEach;
   }
   const int64_t units = sequences * kv_heads;
-  const int64_t threads = static_cast<int64_t>(num_lanes(static_cast<size_t>(units), work));
+  const int64_t threads = static_cast<int64_t>(num_workers(static_cast<size_t>(units), work));
   const int64_t tokens_at_once = chunk_tokens(shape);
   const int64_t scratch_size =
       round_up(GradScratch(longest, std::min(tokens_at_once, longest) * group, width).total, 16);
@@ -232,7 +232,7 @@ void attention_grad(std::span<float> grad_q, std::span<float> grad_k, std::span<
   choose_instruction_set();
   const auto function = HWY_DYNAMIC_DISPATCH(grad_task);
   const int64_t grain = std::max<int64_t>(1, std::min<int64_t>(units / (8 * threads), 16));
-  share_out(units, grain, static_cast<size_t>(threads), work, [&](int64_t unit, size_t lane) {
+  share_out(units, grain, static_cast<size_t>(threads), work, [&](int64_t unit, size_t worker) {
     const int64_t sequence = unit / kv_heads, head = unit % kv_heads;
     const int64_t row = sequence_begins[static_cast<size_t>(sequence)], at = row * heads + head * group;
     const int64_t q_at = at * width, kv_at = (row * kv_heads + head) * width;
@@ -254,7 +254,7 @@ void attention_grad(std::span<float> grad_q, std::span<float> grad_k, std::span<
     task.head_dim = width;
     task.tokens_at_once = tokens_at_once;
     task.scale = shape.scale;
-    function(task, scratch.data() + static_cast<int64_t>(lane) * scratch_size);
+    function(task, scratch.data() + static_cast<int64_t>(worker) * scratch_size);
   });
 }
 

@@ -39,14 +39,14 @@ void embedding_grad(std::span<float> grad_table, std::span<const float> grad_out
   const int64_t tokens = static_cast<int64_t>(ids.size());
   if (tokens == 0) return;
   const int64_t width = static_cast<int64_t>(grad_out.size()) / tokens;
-  // Each part owns the ids of one remainder and walks the tokens in order, so no row is shared and every sum
+  // Each share owns the ids of one remainder and walks the tokens in order, so no row is shared and every sum
   // has one order.
-  constexpr int64_t kParts = 16;
-  parallel_chunks(kParts, 1, tokens * width, [&](int64_t part, int64_t) {
+  constexpr int64_t kShares = 16;
+  parallel_chunks(kShares, 1, tokens * width, [&](int64_t share, int64_t) {
     for (int64_t t = 0; t < tokens; ++t) {
       const int64_t id = ids[static_cast<size_t>(t)];
       assert(id >= 0 && (id + 1) * width <= static_cast<int64_t>(grad_table.size()));
-      if (id % kParts != part) continue;
+      if (id % kShares != share) continue;
       float* to = grad_table.data() + id * width;
       const float* from = grad_out.data() + t * width;
       for (int64_t i = 0; i < width; ++i) to[i] += from[i];

@@ -26,53 +26,53 @@ using FloatTag = hn::ScalableTag<float>;
 using FloatVector = hn::Vec<FloatTag>;
 inline constexpr int64_t kWidth = hn::MaxLanes(FloatTag());
 inline constexpr int64_t kLanes = 16;
-inline constexpr int64_t kParts = kLanes / kWidth;
+inline constexpr int64_t kVectors = kLanes / kWidth;
 
 struct Lanes {
-  FloatVector part[kParts];
+  FloatVector vector[kVectors];
 };
 
-// One expression for each part; the loops are unrolled so that a Lanes lives in registers at -O2 too.
+// One expression for each vector; the loops are unrolled so that a Lanes lives in registers at -O2 too.
 template <class Operation>
-HWY_INLINE Lanes each_part(Operation operation) {
+HWY_INLINE Lanes each_vector(Operation operation) {
   Lanes result;
 #pragma GCC unroll 4
-  for (int64_t i = 0; i < kParts; ++i) result.part[i] = operation(i);
+  for (int64_t i = 0; i < kVectors; ++i) result.vector[i] = operation(i);
   return result;
 }
 
 HWY_INLINE Lanes broadcast(float value) {
-  return each_part([=](int64_t) HWY_ATTR { return hn::Set(FloatTag(), value); });
+  return each_vector([=](int64_t) HWY_ATTR { return hn::Set(FloatTag(), value); });
 }
 HWY_INLINE Lanes load(const float* p) {
-  return each_part([=](int64_t i) HWY_ATTR { return hn::LoadU(FloatTag(), p + i * kWidth); });
+  return each_vector([=](int64_t i) HWY_ATTR { return hn::LoadU(FloatTag(), p + i * kWidth); });
 }
 HWY_INLINE void store(const Lanes& x, float* p) {
 #pragma GCC unroll 4
-  for (int64_t i = 0; i < kParts; ++i) hn::StoreU(x.part[i], FloatTag(), p + i * kWidth);
+  for (int64_t i = 0; i < kVectors; ++i) hn::StoreU(x.vector[i], FloatTag(), p + i * kWidth);
 }
 HWY_INLINE Lanes operator+(const Lanes& a, const Lanes& b) {
-  return each_part([&](int64_t i) HWY_ATTR { return hn::Add(a.part[i], b.part[i]); });
+  return each_vector([&](int64_t i) HWY_ATTR { return hn::Add(a.vector[i], b.vector[i]); });
 }
 HWY_INLINE Lanes operator-(const Lanes& a, const Lanes& b) {
-  return each_part([&](int64_t i) HWY_ATTR { return hn::Sub(a.part[i], b.part[i]); });
+  return each_vector([&](int64_t i) HWY_ATTR { return hn::Sub(a.vector[i], b.vector[i]); });
 }
 HWY_INLINE Lanes operator*(const Lanes& a, const Lanes& b) {
-  return each_part([&](int64_t i) HWY_ATTR { return hn::Mul(a.part[i], b.part[i]); });
+  return each_vector([&](int64_t i) HWY_ATTR { return hn::Mul(a.vector[i], b.vector[i]); });
 }
 HWY_INLINE Lanes operator/(const Lanes& a, const Lanes& b) {
-  return each_part([&](int64_t i) HWY_ATTR { return hn::Div(a.part[i], b.part[i]); });
+  return each_vector([&](int64_t i) HWY_ATTR { return hn::Div(a.vector[i], b.vector[i]); });
 }
 HWY_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {  // a * b + c
-  return each_part([&](int64_t i) HWY_ATTR { return hn::MulAdd(a.part[i], b.part[i], c.part[i]); });
+  return each_vector([&](int64_t i) HWY_ATTR { return hn::MulAdd(a.vector[i], b.vector[i], c.vector[i]); });
 }
 HWY_INLINE Lanes max(const Lanes& a, const Lanes& b) {
-  return each_part([&](int64_t i) HWY_ATTR { return hn::Max(a.part[i], b.part[i]); });
+  return each_vector([&](int64_t i) HWY_ATTR { return hn::Max(a.vector[i], b.vector[i]); });
 }
 HWY_INLINE bool any_greater(const Lanes& a, const Lanes& b) {
   bool any = false;
 #pragma GCC unroll 4
-  for (int64_t i = 0; i < kParts; ++i) any |= !hn::AllFalse(FloatTag(), hn::Gt(a.part[i], b.part[i]));
+  for (int64_t i = 0; i < kVectors; ++i) any |= !hn::AllFalse(FloatTag(), hn::Gt(a.vector[i], b.vector[i]));
   return any;
 }
 
@@ -125,24 +125,24 @@ HWY_INLINE FloatVector exp_normal(FloatVector x) {
 }
 HWY_INLINE bool all_within(const Lanes& x, float limit) {  // NaN is not
   const FloatTag tag;
-  auto within = hn::Le(hn::Abs(x.part[0]), hn::Set(tag, limit));
+  auto within = hn::Le(hn::Abs(x.vector[0]), hn::Set(tag, limit));
 #pragma GCC unroll 16
-  for (int64_t i = 1; i < kParts; ++i)
-    within = hn::And(within, hn::Le(hn::Abs(x.part[i]), hn::Set(tag, limit)));
+  for (int64_t i = 1; i < kVectors; ++i)
+    within = hn::And(within, hn::Le(hn::Abs(x.vector[i]), hn::Set(tag, limit)));
   return hn::AllTrue(tag, within);
 }
 HWY_INLINE Lanes exp(const Lanes& x) {
   if (HWY_LIKELY(all_within(x, kExpNormal)))
-    return each_part([&](int64_t i) HWY_ATTR { return exp_normal(x.part[i]); });
-  return each_part([&](int64_t i) HWY_ATTR { return exp(x.part[i]); });
+    return each_vector([&](int64_t i) HWY_ATTR { return exp_normal(x.vector[i]); });
+  return each_vector([&](int64_t i) HWY_ATTR { return exp(x.vector[i]); });
 }
 
 // The first n < 16 lanes from memory, the others `fill`. Nothing behind them is touched: vectors that are
 // complete are loaded whole, of the one that is not the instruction set leaves out what is not there.
-HWY_INLINE Lanes load_part(const float* p, int64_t n, float fill = 0.0f) {
+HWY_INLINE Lanes load_some(const float* p, int64_t n, float fill = 0.0f) {
   if constexpr (kWidth >= 8) {
     const FloatTag tag;
-    return each_part([=](int64_t i) HWY_ATTR {
+    return each_vector([=](int64_t i) HWY_ATTR {
       const int64_t rest = n - i * kWidth;
       const auto others = hn::Set(tag, fill);
       if (rest <= 0) return others;
@@ -158,7 +158,7 @@ HWY_INLINE Lanes load_part(const float* p, int64_t n, float fill = 0.0f) {
   }
 }
 // Masked stores are slow on some processors; pieces of constant size need no loop.
-HWY_INLINE void store_part(const Lanes& x, float* p, int64_t n) {
+HWY_INLINE void store_some(const Lanes& x, float* p, int64_t n) {
   alignas(64) float values[kLanes];
   store(x, values);
   const float* from = values;
@@ -171,11 +171,11 @@ HWY_INLINE void store_part(const Lanes& x, float* p, int64_t n) {
     }
 }
 HWY_INLINE Lanes load(const float* p, int64_t n, float fill) {
-  return n >= kLanes ? load(p) : load_part(p, n, fill);
+  return n >= kLanes ? load(p) : load_some(p, n, fill);
 }
 HWY_INLINE Lanes load(const float* p, int64_t n) { return load(p, n, 0.0f); }
 HWY_INLINE void store(const Lanes& x, float* p, int64_t n) {
-  n >= kLanes ? store(x, p) : store_part(x, p, n);
+  n >= kLanes ? store(x, p) : store_some(x, p, n);
 }
 
 // The fixed tree: halves are added until one value is left.
@@ -191,15 +191,15 @@ HWY_INLINE float sum_vector(Tag, hn::Vec<Tag> x) {
 }
 HWY_INLINE float sum(Lanes x) {
 #pragma GCC unroll 4
-  for (int64_t half = kParts / 2; half > 0; half /= 2)
+  for (int64_t half = kVectors / 2; half > 0; half /= 2)
 #pragma GCC unroll 8
-    for (int64_t i = 0; i < half; ++i) x.part[i] = hn::Add(x.part[i], x.part[i + half]);
-  return sum_vector(FloatTag(), x.part[0]);
+    for (int64_t i = 0; i < half; ++i) x.vector[i] = hn::Add(x.vector[i], x.vector[i + half]);
+  return sum_vector(FloatTag(), x.vector[0]);
 }
 HWY_INLINE float maximum(const Lanes& x) {
-  FloatVector all = x.part[0];
+  FloatVector all = x.vector[0];
 #pragma GCC unroll 4
-  for (int64_t i = 1; i < kParts; ++i) all = hn::Max(all, x.part[i]);
+  for (int64_t i = 1; i < kVectors; ++i) all = hn::Max(all, x.vector[i]);
   return hn::GetLane(hn::MaxOfLanes(FloatTag(), all));
 }
 

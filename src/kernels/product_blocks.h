@@ -384,7 +384,7 @@ void product_piece(const Product& p, const Piece& piece, int threads) {
 }
 
 inline int threads_for(const Product& p) {
-  return static_cast<int>(num_lanes(SIZE_MAX, work_of(p.m, p.n, p.k)));
+  return static_cast<int>(num_workers(SIZE_MAX, work_of(p.m, p.n, p.k)));
 }
 
 template <class Kernel, class BElement>

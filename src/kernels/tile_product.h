@@ -156,21 +156,21 @@ void product(float* c, int64_t c_stride, const StridedRows& a, const Element* b,
                 kWideRows = kManyRegisters ? 6
                             : kWidth >= 8  ? 2
                                            : 1;
-  constexpr int64_t kThree = kParts == 2 ? 3 * kWidth : 0;
+  constexpr int64_t kThree = kVectors == 2 ? 3 * kWidth : 0;
   int64_t n = 0;
   if (kManyRegisters || rows <= kFew) {
     for (; n + 2 * kLanes <= columns; n += 2 * kLanes)
-      product_columns<kWideRows, 2 * kParts>(c + n, c_stride, a, b + n, b_stride, rows, depth, add, fetch);
+      product_columns<kWideRows, 2 * kVectors>(c + n, c_stride, a, b + n, b_stride, rows, depth, add, fetch);
     if constexpr (kWidth >= 8)
-      return product_rest<kWideRows, 2 * kParts>(c + n, c_stride, a, b + n, b_stride, rows,
-                                                 (columns - n) / kWidth, depth, add, fetch);
+      return product_rest<kWideRows, 2 * kVectors>(c + n, c_stride, a, b + n, b_stride, rows,
+                                                   (columns - n) / kWidth, depth, add, fetch);
   }
   for (; n + kLanes <= columns && columns - n != kThree; n += kLanes)
-    product_columns<kRows, kParts>(c + n, c_stride, a, b + n, b_stride, rows, depth, add, fetch);
+    product_columns<kRows, kVectors>(c + n, c_stride, a, b + n, b_stride, rows, depth, add, fetch);
   if constexpr (kThree != 0)
     if (columns - n == kThree)
       return product_columns<4, 3>(c + n, c_stride, a, b + n, b_stride, rows, depth, add, fetch);
-  for (int part = 1; part < kParts && n < columns; ++part, n += kWidth)
+  for (int vector = 1; vector < kVectors && n < columns; ++vector, n += kWidth)
     product_columns<kRows, 1>(c + n, c_stride, a, b + n, b_stride, rows, depth, add, fetch);
 }
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "base/json.h"
-#include "eval/scoring.h"
+#include "eval/outcomes.h"
 #include "lab/world.h"
 #include "support/test_data.h"
 #include "text/prompt_renderer.h"
@@ -55,17 +55,17 @@ TEST_F(ModelFiles, AnyCutOfAResponseTokenizesBack) {
 
 TEST_F(ModelFiles, TheOrdinaryGraderScoresResponsesAtBudgets) {
   const auto tokenizer = text::Tokenizer::load(directory_ / "model");
-  const eval::ScoringConfig config{.budgets = {10, 64}};
+  const eval::GradingConfig config{.budgets = {10, 64}};
   for (uint64_t index = 0; index < 20; ++index) {
     const SftExample example = short_example(23, index, 6);  // 18 tokens with the end
     const int answer = solve(parse_problem(decode(example.prompt_ids)));
     const std::string text = decode(example.response_ids);
-    const auto right = eval::score_question({text}, std::to_string(answer), tokenizer, config);
+    const auto right = eval::grade_question({text}, std::to_string(answer), tokenizer, config);
     EXPECT_FALSE(right[0][0].is_extracted);  // cut before the box
     EXPECT_TRUE(right[0][0].is_at_cap);
     EXPECT_TRUE(right[1][0].is_correct);
     EXPECT_EQ(right[1][0].num_tokens, 17u);
-    const auto wrong = eval::score_question({text}, std::to_string((answer + 1) % 10), tokenizer, config);
+    const auto wrong = eval::grade_question({text}, std::to_string((answer + 1) % 10), tokenizer, config);
     EXPECT_TRUE(wrong[1][0].is_extracted);
     EXPECT_FALSE(wrong[1][0].is_correct);
   }

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "stats/metrics.h"
+#include "stats/answer_metrics.h"
 
 namespace ropd::lab {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "report/run_data.h"
+#include "stats/answer_metrics.h"
 #include "stats/comparison.h"
-#include "stats/metrics.h"
 
 namespace ropd::report {
 

@@ -45,10 +45,10 @@ int64_t batch_in_cache(double tokens_each, double token_bytes) {
   return std::max(kFewest, static_cast<int64_t>(batch) / kWholeTiles * kWholeTiles);
 }
 
-size_t decode_lanes(const model::Execution& execution, size_t num_sequences) {
-  constexpr size_t kWorthALane = 4;  // sequences
+size_t decode_workers(const model::Execution& execution, size_t num_sequences) {
+  constexpr size_t kWorthAWorker = 4;  // sequences
   return execution.sharing == model::Sharing::sequences
-             ? std::clamp<size_t>(num_sequences / kWorthALane, 1, num_lanes())
+             ? std::clamp<size_t>(num_sequences / kWorthAWorker, 1, num_workers())
              : 1;
 }
 
@@ -103,7 +103,7 @@ Engine::PageBudget Engine::choose_pages(std::span<const Request> requests) const
 }
 
 int64_t Engine::choose_batch(const RunSummary& so_far, std::span<const Request> requests,
-                             int64_t lanes) const {
+                             int64_t workers) const {
   constexpr int64_t kLarge = 96;  // enough to share the weights of a large model
   if (config_.max_batch > 0) return config_.max_batch;
   if (decoder_.weights().execution.sharing == model::Sharing::products) return kLarge;
@@ -113,8 +113,8 @@ int64_t Engine::choose_batch(const RunSummary& so_far, std::span<const Request> 
       so_far.num_done > 0 ? static_cast<double>(so_far.num_done_tokens) / static_cast<double>(so_far.num_done)
                           : static_cast<double>(longest - prompt) / 2;
   const uint64_t page_bytes = model::KvCache::page_bytes(model_config(), precision(), config_.page_tokens);
-  return lanes * batch_in_cache(static_cast<double>(prompt) + response,
-                                static_cast<double>(page_bytes) / static_cast<double>(config_.page_tokens));
+  return workers * batch_in_cache(static_cast<double>(prompt) + response,
+                                  static_cast<double>(page_bytes) / static_cast<double>(config_.page_tokens));
 }
 
 void Engine::check(std::span<const Request> requests) const {
@@ -126,11 +126,11 @@ void Engine::check(std::span<const Request> requests) const {
   choose_pages(requests);
 }
 
-// What the lanes of a run share.
+// What the workers of a run share.
 struct Engine::Run {
   std::span<const Request> requests;
   const RunHooks& hooks;
-  int64_t num_lanes;
+  int64_t num_workers;
   std::chrono::steady_clock::time_point begin;
   model::KvCache& cache;
   std::mutex mutex = {};  // of everything below, of which pages of the cache are whose, and of calling hooks
@@ -156,32 +156,33 @@ RunSummary Engine::run(std::span<const Request> requests, const RunHooks& hooks)
   model::KvCache cache(model_config(), precision(), num_pages, config_.page_tokens);
   Scheduler scheduler(cache, requests, scheduler_config());
   const size_t most_in_flight = config_.max_batch > 0 ? static_cast<size_t>(config_.max_batch) : SIZE_MAX;
-  const size_t lanes = decode_lanes(decoder_.weights().execution, std::min(requests.size(), most_in_flight));
-  while (lanes_.size() < lanes) lanes_.push_back(std::make_unique<Lane>());
+  const size_t workers =
+      decode_workers(decoder_.weights().execution, std::min(requests.size(), most_in_flight));
+  while (workers_.size() < workers) workers_.push_back(std::make_unique<Worker>());
   Run run{.requests = requests,
           .hooks = hooks,
-          .num_lanes = static_cast<int64_t>(lanes),
+          .num_workers = static_cast<int64_t>(workers),
           .begin = begin,
           .cache = cache,
           .scheduler = scheduler,
           .summary = summary};
-  parallel_tasks(lanes, [&](size_t lane, size_t) { run_steps(run, *lanes_[lane]); });
+  parallel_tasks(workers, [&](size_t worker, size_t) { run_steps(run, *workers_[worker]); });
   return summary;
 }
 
-void Engine::run_steps(Run& run, Lane& lane) const {
+void Engine::run_steps(Run& run, Worker& worker) const {
   std::unique_lock lock(run.mutex);
   try {
     while (true) {
-      while (!begin_step(run, lane)) {
+      while (!begin_step(run, worker)) {
         if (run.is_over()) return;
         run.step_ended.wait(lock);
       }
       lock.unlock();
-      compute_step(run, lane);
+      compute_step(run, worker);
       lock.lock();
       if (run.has_failed) return;  // hooks hear no more
-      finish_step(run, lane);
+      finish_step(run, worker);
       run.step_ended.notify_all();
     }
   } catch (...) {
@@ -192,31 +193,31 @@ void Engine::run_steps(Run& run, Lane& lane) const {
   }
 }
 
-// False when the run is over, or when there is nothing to do before a step of another lane has ended.
-bool Engine::begin_step(Run& run, Lane& lane) const {
+// False when the run is over, or when there is nothing to do before a step of another worker has ended.
+bool Engine::begin_step(Run& run, Worker& worker) const {
   run.summary.was_stopped = !run.scheduler.is_done() && stop_requested();
   if (run.is_over()) return false;
-  run.scheduler.limit_batch(choose_batch(run.summary, run.requests, run.num_lanes));
-  lane.step = run.scheduler.plan(run.num_lanes);
-  return !lane.step.empty();
+  run.scheduler.limit_batch(choose_batch(run.summary, run.requests, run.num_workers));
+  worker.step = run.scheduler.plan(run.num_workers);
+  return !worker.step.empty();
 }
 
-void Engine::compute_step(Run& run, Lane& lane) const {
-  lane.rows.clear();
-  for (const Work& work : lane.step) {
+void Engine::compute_step(Run& run, Worker& worker) const {
+  worker.rows.clear();
+  for (const Work& work : worker.step) {
     const Sequence& sequence = *work.sequence;
-    lane.rows.push_back(
+    worker.rows.push_back(
         {.tokens = std::span(sequence.tokens)
                        .subspan(static_cast<size_t>(sequence.num_cached), static_cast<size_t>(work.num_rows)),
          .first_position = sequence.num_cached,
          .pages = sequence.pages.data(),
          .wants_logits = work.reaches_end()});
   }
-  lane.draws.assign(lane.step.size(), {});
-  decoder_.step(lane.memory, run.cache, lane.rows, [&](size_t i, std::span<float> logits) {
-    const Sequence& sequence = *lane.step[i].sequence;
+  worker.draws.assign(worker.step.size(), {});
+  decoder_.step(worker.memory, run.cache, worker.rows, [&](size_t i, std::span<float> logits) {
+    const Sequence& sequence = *worker.step[i].sequence;
     const Request& request = run.requests[sequence.request];
-    Draw& drawn = lane.draws[i];
+    Draw& drawn = worker.draws[i];
     drawn = draw(logits, config_.sampling,
                  {.seed = sequence.stream_seed,
                   .query = sequence.query_key,
@@ -227,12 +228,12 @@ void Engine::compute_step(Run& run, Lane& lane) const {
   });
 }
 
-void Engine::finish_step(Run& run, Lane& lane) const {
+void Engine::finish_step(Run& run, Worker& worker) const {
   RunSummary& summary = run.summary;
   ++summary.num_steps;
-  for (size_t i = 0; i < lane.step.size(); ++i)
-    if (lane.rows[i].wants_logits) append(run, *lane.step[i].sequence, lane.draws[i]);
-  run.scheduler.complete(lane.step);
+  for (size_t i = 0; i < worker.step.size(); ++i)
+    if (worker.rows[i].wants_logits) append(run, *worker.step[i].sequence, worker.draws[i]);
+  run.scheduler.complete(worker.step);
   summary.num_preemptions = run.scheduler.num_preemptions();
   summary.num_recomputed_tokens = run.scheduler.num_recomputed_tokens();
   summary.num_in_flight = static_cast<uint64_t>(run.scheduler.num_running());

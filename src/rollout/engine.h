@@ -66,7 +66,7 @@ int64_t batch_in_cache(double tokens_each, double token_bytes);
 
 // How many threads share so many sequences out and decode, each its own, so that none waits for another at
 // the end of a step. 1 for a large model or few sequences: all threads share the products of one step.
-size_t decode_lanes(const model::Execution& execution, size_t num_sequences);
+size_t decode_workers(const model::Execution& execution, size_t num_sequences);
 
 // Keeps a packed copy of the weights; the embedding and the norms stay views into the caller's. Not
 // thread-safe; run() uses the threads of OpenMP.
@@ -97,19 +97,19 @@ class Engine {
   };
   PageBudget choose_pages(std::span<const Request> requests) const;
   // By the size of the model, and of a small one by the length of the responses that are done.
-  int64_t choose_batch(const RunSummary& so_far, std::span<const Request> requests, int64_t lanes) const;
+  int64_t choose_batch(const RunSummary& so_far, std::span<const Request> requests, int64_t workers) const;
   struct Run;
-  struct Lane {  // one thread's step, and memory that is kept between steps
+  struct Worker {  // one thread's step, and memory that is kept between steps
     std::vector<Work> step;
     std::vector<model::DecodeRows> rows;
     std::vector<Draw> draws;
     model::DecodeMemory memory;
   };
-  std::vector<std::unique_ptr<Lane>> lanes_;
-  void run_steps(Run& run, Lane& lane) const;
-  bool begin_step(Run& run, Lane& lane) const;
-  void compute_step(Run& run, Lane& lane) const;
-  void finish_step(Run& run, Lane& lane) const;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  void run_steps(Run& run, Worker& worker) const;
+  bool begin_step(Run& run, Worker& worker) const;
+  void compute_step(Run& run, Worker& worker) const;
+  void finish_step(Run& run, Worker& worker) const;
   void append(Run& run, Sequence& sequence, const Draw& drawn) const;
 };
 

@@ -35,10 +35,10 @@ Scheduler::Scheduler(model::KvCache& cache, std::span<const Request> requests, c
   }
 }
 
-std::vector<Work> Scheduler::plan(int64_t lanes) {
+std::vector<Work> Scheduler::plan(int64_t workers) {
   admit();
   std::vector<Work> step;
-  const size_t share = static_cast<size_t>((num_running() + lanes - 1) / lanes);
+  const size_t share = static_cast<size_t>((num_running() + workers - 1) / workers);
   int64_t prefill_left = config_.prefill_chunk_tokens;
   for (size_t i = 0; i < running_.size() && step.size() < share; ++i) {
     Sequence& sequence = *running_[i];

@@ -4,7 +4,7 @@
 //   prompts     prefilled once, in chunks, by the first sample; the other samples fork its pages
 //   preemption  when pages run out, the youngest sequence gives up its pages and keeps its tokens; they are
 //               run again later, and nothing is drawn twice
-//   lanes       several steps may run side by side, each with its share of the sequences; what is in a step
+//   workers       several steps may run side by side, each with its share of the sequences; what is in a step
 //               is left alone until it is complete
 // The oldest sequence is never preempted and fits alone, so every request ends. No response depends on
 // anything decided here: this file is about memory and speed.
@@ -63,9 +63,9 @@ class Scheduler {
   // From the next admission on.
   void limit_batch(int64_t max_batch) { config_.max_batch = max_batch; }
   bool is_done() const { return running_.empty() && preempted_.empty() && num_unstarted_ == 0; }
-  // The next step of one of so many lanes: its share of the sequences that are in no step. Empty when done or
+  // The next step of one of so many workers: its share of the sequences that are in no step. Empty when done or
   // when everything that could run is in other steps.
-  std::vector<Work> plan(int64_t lanes = 1);
+  std::vector<Work> plan(int64_t workers = 1);
   // After the step ran and the engine appended what it drew: books its rows and takes finished sequences out.
   void complete(std::span<const Work> step);
   uint64_t num_preemptions() const { return num_preemptions_; }

@@ -32,14 +32,15 @@ struct Play {
   int64_t rows = 0, steps = 0, most_running = 0, most_rows = 0, most_in_a_step = 0;
 };
 
-// Steps of several lanes overlap; chance decides which one ends next.
+// Steps of several workers overlap; chance decides which one ends next.
 template <class Length>
-Play play(model::KvCache& cache, Scheduler& scheduler, Length length, size_t lanes = 1, uint32_t chance = 1) {
+Play play(model::KvCache& cache, Scheduler& scheduler, Length length, size_t workers = 1,
+          uint32_t chance = 1) {
   Play result;
-  std::vector<std::vector<Work>> steps(lanes);
+  std::vector<std::vector<Work>> steps(workers);
   std::set<const Sequence*> in_steps;
   const auto begin_step = [&](std::vector<Work>& step) {
-    step = scheduler.plan(static_cast<int64_t>(lanes));
+    step = scheduler.plan(static_cast<int64_t>(workers));
     if (step.empty()) {
       EXPECT_FALSE(in_steps.empty()) << "nothing to wait for";
       return;
@@ -78,7 +79,7 @@ Play play(model::KvCache& cache, Scheduler& scheduler, Length length, size_t lan
   };
   for (int64_t turn = 0; !scheduler.is_done(); ++turn) {
     chance = chance * 1664525u + 1013904223u;
-    std::vector<Work>& step = steps[(chance >> 16) % lanes];
+    std::vector<Work>& step = steps[(chance >> 16) % workers];
     if (!step.empty()) end_step(step);
     if (!scheduler.is_done()) begin_step(step);
     if (turn > 100000) {
@@ -162,12 +163,12 @@ TEST(Scheduler, PreemptsWhenPagesRunOutAndLosesNothing) {
   EXPECT_GT(scheduler.num_preemptions(), 0u) << "or this test shows nothing";
 }
 
-TEST(Scheduler, SharesSequencesOutToLanes) {
+TEST(Scheduler, SharesSequencesOutToWorkers) {
   const auto requests = make_requests({{3, 40}});
   model::KvCache cache(small(), model::Precision::f32, 400, 32);
   Scheduler scheduler(cache, requests, config());
   const Play result = play(
-      cache, scheduler, [](size_t) { return 9; }, /*lanes=*/4);
+      cache, scheduler, [](size_t) { return 9; }, /*workers=*/4);
   EXPECT_EQ(result.most_in_a_step, 10);
   EXPECT_EQ(result.response_lengths.size(), requests.size());
 }
@@ -176,16 +177,16 @@ TEST(Scheduler, PreemptsNothingThatIsInAStep) {
   const auto requests = make_requests({{20, 2}, {30, 2}, {64, 3}, {1, 1}});
   uint64_t preemptions = 0;
   for (const int64_t num_pages : {6, 7, 9, 13})  // the longest needs 6 pages alone
-    for (const size_t lanes : {2, 3})
+    for (const size_t workers : {2, 3})
       for (uint32_t chance = 0; chance < 20; ++chance) {
         model::KvCache cache(small(), model::Precision::f32, num_pages, 32);
         Scheduler scheduler(cache, requests, config());
         const Play result = play(
-            cache, scheduler, [](size_t request) { return request % 2 ? 100 : 77; }, lanes, chance);
+            cache, scheduler, [](size_t request) { return request % 2 ? 100 : 77; }, workers, chance);
         for (const auto& [request, response] : result.response_lengths)
           EXPECT_EQ(response, request % 2 ? 100 : 77);
         ASSERT_EQ(result.response_lengths.size(), requests.size())
-            << num_pages << " pages, " << lanes << " lanes, chance " << chance;
+            << num_pages << " pages, " << workers << " workers, chance " << chance;
         preemptions += scheduler.num_preemptions();
       }
   EXPECT_GT(preemptions, 0u) << "or this test shows nothing";

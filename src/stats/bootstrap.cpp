@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/rng.h"
+#include "stats/answer_metrics.h"
 #include "stats/distributions.h"
-#include "stats/metrics.h"
 
 namespace ropd::stats {
 namespace {

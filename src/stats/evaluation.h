@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/file.h"
+#include "stats/answer_metrics.h"
 #include "stats/bootstrap.h"
 #include "stats/measures.h"
-#include "stats/metrics.h"
 
 namespace ropd::stats {
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "stats/metrics.h"
+#include "stats/answer_metrics.h"
 
 namespace ropd::stats {
 namespace {

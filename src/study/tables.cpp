@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "stats/answer_metrics.h"
 #include "stats/evaluation.h"
-#include "stats/metrics.h"
 
 namespace ropd::study {
 namespace {

@@ -177,11 +177,11 @@ bool make_evaluation(const Workshop& workshop, const Node& node) {
       eval::generate_responses(engine, suite, tokenizer, text::ChatTemplate::load(model), folder,
                                {node.label, rollout::weights_fingerprint(weights), evaluation.seed});
   if (!generated.is_finished) return false;
-  eval::ScoringConfig scoring;
+  eval::GradingConfig scoring;
   for (const uint64_t budget : evaluation.budgets) scoring.budgets.push_back(static_cast<uint32_t>(budget));
   if (scoring.budgets.empty()) scoring.budgets.push_back(static_cast<uint32_t>(evaluation.max_tokens));
   const eval::ResponseFile responses(folder / "responses.jsonl", suite);
-  eval::write_evaluation(folder, eval::score_responses(suite, responses, tokenizer, scoring),
+  eval::write_evaluation(folder, eval::grade_responses(suite, responses, tokenizer, scoring),
                          eval::read_generation_record(folder));
   return true;
 }

@@ -26,7 +26,7 @@ class LocalRun {
   RolloutSupply supply;
   RunState start;  // what the trainer begins with
 
-  TrainerParts parts() { return {supply, scorer, learner}; }
+  TrainerSeams seams() { return {supply, scorer, learner}; }
 };
 
 }  // namespace ropd::train

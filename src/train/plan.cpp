@@ -71,22 +71,22 @@ uint64_t activation_bytes(const TrainConfig& config, const ModelConfig& c, uint6
          model::scratch_bytes_per_token(c, true) * tokens + kWideBuffers * width;
 }
 
-void add_sampling(std::vector<MemoryPart>& parts, const TrainConfig& config, const ModelConfig& student) {
+void add_sampling(std::vector<MemoryItem>& items, const TrainConfig& config, const ModelConfig& student) {
   constexpr int64_t kPageTokens = 32;
   const uint64_t element = config.rollout.precision == Precision::bf16 ? 2 : 4,
                  longest = longest_sequence(config, student);
   const auto& memory_gb = config.rollout.memory_gb.value;
   const uint64_t one_sequence = model::KvCache::page_bytes(student, config.rollout.precision, kPageTokens) *
                                 ((longest + kPageTokens - 1) / kPageTokens);
-  parts.push_back({"rollout weights (packed)", element * elements(model::parameter_count(student)),
+  items.push_back({"rollout weights (packed)", element * elements(model::parameter_count(student)),
                    "rollout.precision=bf16", Phase::sampling});
-  parts.push_back(
+  items.push_back(
       {memory_gb ? "keys and values" : "keys and values (one response at least, then what is free)",
        memory_gb ? static_cast<uint64_t>(*memory_gb * 1e9) : one_sequence,
        memory_gb ? "rollout.memory_gb" : "rollout.max_response_tokens", Phase::sampling});
 }
 
-std::vector<MemoryPart> memory_parts(const TrainConfig& config, const ModelConfig& student,
+std::vector<MemoryItem> memory_items(const TrainConfig& config, const ModelConfig& student,
                                      const ModelConfig& teacher) {
   const uint64_t parameters = elements(model::parameter_count(student)),
                  longest = longest_sequence(config, student);
@@ -98,39 +98,39 @@ std::vector<MemoryPart> memory_parts(const TrainConfig& config, const ModelConfi
                                   elements(distill::ScoringConfig{}.batch_tokens)),
                  trained = at_most((minibatch + config.train.shards - 1) / config.train.shards,
                                    config.train.microbatch_tokens);
-  std::vector<MemoryPart> parts = {{"student weights (f32 master)", 4 * parameters, ""},
+  std::vector<MemoryItem> items = {{"student weights (f32 master)", 4 * parameters, ""},
                                    {"AdamW state", 8 * parameters, ""}};
   if (make_curriculum(config).can_watch() && config.trigger.storage == Storage::memory)
-    parts.push_back({"trigger (two gradients)", 8 * parameters, "trigger.storage=file"});
-  if (needs_sampling(config)) add_sampling(parts, config, student);
-  parts.push_back({"student activations", scoring_bytes(student, scored), "rollout.max_response_tokens",
+    items.push_back({"trigger (two gradients)", 8 * parameters, "trigger.storage=file"});
+  if (needs_sampling(config)) add_sampling(items, config, student);
+  items.push_back({"student activations", scoring_bytes(student, scored), "rollout.max_response_tokens",
                    Phase::student_scoring});
   const auto add_teacher = [&](uint64_t tokens, Phase phase) {
-    parts.push_back({"teacher weights (mapped)", stored_bytes(teacher), "a smaller teacher", phase});
-    parts.push_back(
+    items.push_back({"teacher weights (mapped)", stored_bytes(teacher), "a smaller teacher", phase});
+    items.push_back(
         {"teacher activations", scoring_bytes(teacher, tokens), "rollout.max_response_tokens", phase});
   };
   add_teacher(scored, Phase::teacher_scoring);
-  parts.push_back({"gradient", 4 * parameters, "", Phase::updates});
-  parts.push_back(
+  items.push_back({"gradient", 4 * parameters, "", Phase::updates});
+  items.push_back(
       {"gradients of shards",
        4 * parameters *
            distill::num_shard_gradients(model::choose_execution(student, read_memory_info().total_bytes),
                                         std::min(config.train.shards, minibatch)),
        "train.shards=1", Phase::updates});
-  parts.push_back({"activations", activation_bytes(config, student, trained),
+  items.push_back({"activations", activation_bytes(config, student, trained),
                    "train.microbatch_tokens, train.activation_memory_gb or rollout.max_response_tokens",
                    Phase::updates});
-  parts.push_back({"vocabulary blocks",
+  items.push_back({"vocabulary blocks",
                    std::min<uint64_t>(kernels::kVocabScratchBytes,
                                       trained * elements(student.vocab_size) * sizeof(float)),
                    "", Phase::updates});
   if (objective_config(config, {}).needs_full_teacher()) {
     add_teacher(trained, Phase::updates);
-    parts.push_back({"teacher states", trained * elements(teacher.hidden_size) * sizeof(float),
+    items.push_back({"teacher states", trained * elements(teacher.hidden_size) * sizeof(float),
                      "train.microbatch_tokens", Phase::updates});
   }
-  return parts;
+  return items;
 }
 
 }  // namespace
@@ -153,8 +153,8 @@ std::string phase_name(Phase phase) {
 
 uint64_t Plan::phase_bytes(Phase phase) const {
   uint64_t sum = 0;
-  for (const MemoryPart& part : memory)
-    if (part.phase == phase || part.phase == Phase::always) sum += part.bytes;
+  for (const MemoryItem& item : memory)
+    if (item.phase == phase || item.phase == Phase::always) sum += item.bytes;
   return sum;
 }
 
@@ -181,11 +181,11 @@ Plan make_plan(const TrainConfig& config, double flops) {
   plan.curriculum = make_curriculum(config).describe();
   plan.student_parameters = static_cast<uint64_t>(model::parameter_count(student));
   plan.teacher_parameters = static_cast<uint64_t>(model::parameter_count(teacher));
-  plan.memory = memory_parts(config, student, teacher);
-  for (const MemoryPart& part : plan.memory)
-    if (const uint64_t bytes = plan.phase_bytes(part.phase); bytes > plan.memory_bytes) {
+  plan.memory = memory_items(config, student, teacher);
+  for (const MemoryItem& item : plan.memory)
+    if (const uint64_t bytes = plan.phase_bytes(item.phase); bytes > plan.memory_bytes) {
       plan.memory_bytes = bytes;
-      plan.peak = part.phase;
+      plan.peak = item.phase;
     }
   plan.available_bytes = read_memory_info().available_bytes;
 
@@ -215,12 +215,12 @@ Plan make_plan(const TrainConfig& config, double flops) {
 void check_plan(const Plan& plan) {
   if (plan.memory_bytes > plan.available_bytes) {
     std::string help;
-    std::vector<MemoryPart> parts = plan.memory;
-    std::stable_sort(parts.begin(), parts.end(),
+    std::vector<MemoryItem> items = plan.memory;
+    std::stable_sort(items.begin(), items.end(),
                      [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
-    for (const MemoryPart& part : parts)
-      if (!part.setting.empty() && (part.phase == plan.peak || part.phase == Phase::always)) {
-        help = part.name + " take " + format_bytes(static_cast<double>(part.bytes)) + ": " + part.setting;
+    for (const MemoryItem& item : items)
+      if (!item.setting.empty() && (item.phase == plan.peak || item.phase == Phase::always)) {
+        help = item.name + " take " + format_bytes(static_cast<double>(item.bytes)) + ": " + item.setting;
         break;
       }
     fail("the run needs ", format_bytes(static_cast<double>(plan.memory_bytes)), " of memory, ",
@@ -251,15 +251,15 @@ std::string plan_text(const Plan& plan) {
                       format_count(static_cast<double>(plan.teacher_parameters)));
   text += "memory\n";
   std::optional<Phase> phase;
-  for (const MemoryPart& part : plan.memory) {
-    if (part.phase != phase) {
-      phase = part.phase;
-      text += part.phase == Phase::always
+  for (const MemoryItem& item : plan.memory) {
+    if (item.phase != phase) {
+      phase = item.phase;
+      text += item.phase == Phase::always
                   ? "  the whole run:\n"
-                  : fmt::format("  {}, {} with the above:\n", phase_name(part.phase),
-                                format_bytes(static_cast<double>(plan.phase_bytes(part.phase))));
+                  : fmt::format("  {}, {} with the above:\n", phase_name(item.phase),
+                                format_bytes(static_cast<double>(plan.phase_bytes(item.phase))));
     }
-    text += fmt::format("  {:>10}  {}\n", format_bytes(static_cast<double>(part.bytes)), part.name);
+    text += fmt::format("  {:>10}  {}\n", format_bytes(static_cast<double>(item.bytes)), item.name);
   }
   text += fmt::format("  {:>10}  at most, in {}; {} available\n",
                       format_bytes(static_cast<double>(plan.memory_bytes)), phase_name(plan.peak),

@@ -16,7 +16,7 @@ namespace ropd::train {
 enum class Phase { always, sampling, student_scoring, teacher_scoring, updates };
 std::string phase_name(Phase phase);
 
-struct MemoryPart {
+struct MemoryItem {
   std::string name;
   uint64_t bytes = 0;
   std::string setting;  // what would make it smaller; empty = nothing
@@ -29,7 +29,7 @@ struct Plan {
   std::vector<uint64_t> minibatches;  // of one iteration
   std::string curriculum;
   // memory
-  std::vector<MemoryPart> memory;  // in order of phases
+  std::vector<MemoryItem> memory;  // in order of phases
   Phase peak = Phase::always;      // the phase that needs most
   uint64_t memory_bytes = 0;       // in that phase, with what is always held
   uint64_t available_bytes = 0;

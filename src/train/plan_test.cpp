@@ -13,7 +13,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 uint64_t bytes_of(const Plan& plan, const std::string& beginning) {
-  for (const MemoryPart& part : plan.memory)
+  for (const MemoryItem& part : plan.memory)
     if (part.name.rfind(beginning, 0) == 0) return part.bytes;
   return 0;
 }

@@ -11,7 +11,7 @@
 #include "eval/suite.h"
 #include "rollout/fingerprint.h"
 #include "rollout/local_generator.h"
-#include "stats/metrics.h"
+#include "stats/answer_metrics.h"
 
 namespace ropd::train {
 
@@ -35,16 +35,16 @@ bool evaluate_student(const TrainConfig& config, const io::RunDirectory& directo
   engine_config.eos_ids = models.eos_ids;
   rollout::LocalGenerator engine(student, config.rollout.precision, engine_config, step);
   const auto& tokenizer = models.student_renderer->tokenizer();
-  const auto generated = eval::generate_responses(
-      engine, suite, tokenizer, models.student_renderer->chat_template(), folder,
-      {config.student + " after " + std::to_string(step) + " steps", rollout::weights_fingerprint(student),
-       config.seed});
+  const auto generated =
+      eval::generate_responses(engine, suite, tokenizer, models.student_renderer->chat_template(), folder,
+                               {config.student + " after " + std::to_string(step) + " steps",
+                                rollout::weights_fingerprint(student), config.seed});
   if (!generated.is_finished) return false;
-  eval::ScoringConfig scoring;
+  eval::GradingConfig scoring;
   for (const uint64_t budget : config.eval.budgets) scoring.budgets.push_back(static_cast<uint32_t>(budget));
   if (scoring.budgets.empty()) scoring.budgets.push_back(static_cast<uint32_t>(config.eval.max_tokens));
   const eval::ResponseFile responses(folder / "responses.jsonl", suite);
-  const auto scored = eval::score_responses(suite, responses, tokenizer, scoring);
+  const auto scored = eval::grade_responses(suite, responses, tokenizer, scoring);
   eval::write_evaluation(folder, scored, eval::read_generation_record(folder));
   double accuracy = 0;
   for (const auto& benchmark : scored.benchmarks)

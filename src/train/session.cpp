@@ -129,7 +129,7 @@ class Session {
                                        models_.student_renderer->tokenizer(), config_.metrics.samples));
       };
     LocalRun local(config_, directory_, models_, queries_, hooks.on_progress);
-    Trainer trainer(config_, local.parts(), local.start, hooks);
+    Trainer trainer(config_, local.seams(), local.start, hooks);
     running = &trainer;
     first_step_ = trainer.step();
     first_consumed_ = trainer.consumed();

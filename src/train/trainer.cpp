@@ -20,11 +20,11 @@ distill::GradientConfig gradient_config(const TrainConfig& config, std::vector<T
 
 }  // namespace
 
-Trainer::Trainer(const TrainConfig& config, const TrainerParts& parts, RunState start, TrainerHooks hooks)
+Trainer::Trainer(const TrainConfig& config, const TrainerSeams& seams, RunState start, TrainerHooks hooks)
     : config_(config),
-      supply_(parts.supply),
-      scorer_(parts.scorer),
-      learner_(parts.learner),
+      supply_(seams.supply),
+      scorer_(seams.scorer),
+      learner_(seams.learner),
       hooks_(std::move(hooks)),
       gradient_config_(gradient_config(config, supply_.eos_ids())),
       curriculum_(make_curriculum(config, start.step)),

@@ -28,7 +28,7 @@ struct TrainerHooks {
 };
 
 // Who does the work.
-struct TrainerParts {
+struct TrainerSeams {
   RolloutSupply& supply;  // of a rollout::Generator's responses
   distill::Scorer& scorer;
   Learner& learner;
@@ -38,7 +38,7 @@ class Trainer {
  public:
   // References must outlive the trainer. `start`: where the learner stands, step 0 unless the run continues
   // another one.
-  Trainer(const TrainConfig& config, const TrainerParts& parts, RunState start, TrainerHooks hooks = {});
+  Trainer(const TrainConfig& config, const TrainerSeams& seams, RunState start, TrainerHooks hooks = {});
 
   // Goes on from a checkpoint written by save(). open_steps: those of an iteration that was saved in the
   // middle.

@@ -32,7 +32,7 @@ struct TrainerWorld {
                     ? QuerySet{}
                     : load_queries(config, *models.student_renderer)),
         local(config, directory, models, queries),
-        trainer(config, local.parts(), local.start, std::move(hooks)) {}
+        trainer(config, local.seams(), local.start, std::move(hooks)) {}
   model::Parameters& student() { return local.learner.parameters(); }
 };
 

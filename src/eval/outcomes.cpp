@@ -1,4 +1,4 @@
-#include "eval/scoring.h"
+#include "eval/outcomes.h"
 
 #include <algorithm>
 #include <charconv>
@@ -73,7 +73,7 @@ std::vector<std::string> texts_of(const ResponseFile& responses, uint32_t benchm
   return texts;
 }
 
-void check_complete(const Suite& suite, const ResponseFile& responses, const ScoringConfig& config) {
+void check_complete(const Suite& suite, const ResponseFile& responses, const GradingConfig& config) {
   const uint64_t expected = suite.num_responses();
   if (responses.num_present() == 0) fail("suite '", suite.name, "': no responses to score");
   if (config.allows_missing || responses.num_present() == expected) return;
@@ -86,10 +86,10 @@ void check_complete(const Suite& suite, const ResponseFile& responses, const Sco
 
 }  // namespace
 
-std::vector<stats::QuestionOutcomes> score_question(const std::vector<std::string>& responses,
+std::vector<stats::QuestionOutcomes> grade_question(const std::vector<std::string>& responses,
                                                     const std::string& answer,
                                                     const text::Tokenizer& tokenizer,
-                                                    const ScoringConfig& config) {
+                                                    const GradingConfig& config) {
   std::vector<stats::QuestionOutcomes> outcomes(config.budgets.size());
   AnswerBook book(answer, config.grader);
   for (const std::string& response : responses) {
@@ -115,8 +115,8 @@ std::vector<stats::QuestionOutcomes> score_question(const std::vector<std::strin
   return outcomes;
 }
 
-Evaluation score_responses(const Suite& suite, const ResponseFile& responses,
-                           const text::Tokenizer& tokenizer, const ScoringConfig& config) {
+Evaluation grade_responses(const Suite& suite, const ResponseFile& responses,
+                           const text::Tokenizer& tokenizer, const GradingConfig& config) {
   if (config.budgets.empty() || !std::is_sorted(config.budgets.begin(), config.budgets.end()))
     fail("scoring: budgets must be ascending and at least one");
   check_complete(suite, responses, config);
@@ -133,12 +133,12 @@ Evaluation score_responses(const Suite& suite, const ResponseFile& responses,
     std::vector<std::vector<stats::QuestionOutcomes>> scored(num_questions);  // [questions][budgets]
     parallel_tasks(num_questions, [&](size_t q, size_t) {
       const auto texts = texts_of(responses, b, static_cast<uint32_t>(q), benchmark.samples);
-      scored[q] = score_question(texts, benchmark.questions[q].answer, tokenizer, config);
+      scored[q] = grade_question(texts, benchmark.questions[q].answer, tokenizer, config);
       const std::lock_guard lock(reporting);
       num_scored += texts.size();
       progress.update(num_scored, num_scored);
     });
-    ScoredBenchmark result{
+    GradedBenchmark result{
         .name = benchmark.name, .questions_sha256 = benchmark.questions_sha256, .samples = benchmark.samples};
     result.outcomes.resize(config.budgets.size());
     for (uint32_t q = 0; q < num_questions; ++q) {

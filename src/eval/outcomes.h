@@ -11,19 +11,19 @@
 #include "eval/responses.h"
 #include "eval/suite.h"
 #include "grading/grader.h"
-#include "stats/metrics.h"
+#include "stats/answer_metrics.h"
 #include "text/tokenizer.h"
 
 namespace ropd::eval {
 
-struct ScoringConfig {
+struct GradingConfig {
   std::vector<uint32_t> budgets;  // tokens, ascending, at least one
   grading::Mode grader = grading::Mode::reference;
   bool allows_missing = false;  // score what is there; questions without any response are left out
 };
 
 // One benchmark, scored.
-struct ScoredBenchmark {
+struct GradedBenchmark {
   std::string name;
   std::string questions_sha256;
   uint32_t samples = 0;
@@ -35,20 +35,20 @@ struct Evaluation {
   std::string suite;
   std::string suite_fingerprint;
   std::vector<uint32_t> budgets;
-  std::vector<ScoredBenchmark> benchmarks;
+  std::vector<GradedBenchmark> benchmarks;
   uint64_t num_responses = 0;
   uint64_t num_missing = 0;
 };
 
 // Fails when responses are missing (unless allowed), naming the first.
-Evaluation score_responses(const Suite& suite, const ResponseFile& responses,
-                           const text::Tokenizer& tokenizer, const ScoringConfig& config);
+Evaluation grade_responses(const Suite& suite, const ResponseFile& responses,
+                           const text::Tokenizer& tokenizer, const GradingConfig& config);
 
 // The outcomes of one question's responses: [budgets][responses].
-std::vector<stats::QuestionOutcomes> score_question(const std::vector<std::string>& responses,
+std::vector<stats::QuestionOutcomes> grade_question(const std::vector<std::string>& responses,
                                                     const std::string& answer,
                                                     const text::Tokenizer& tokenizer,
-                                                    const ScoringConfig& config);
+                                                    const GradingConfig& config);
 
 // "4096,8192" or "4K,8K" (1K = 1,024 tokens), sorted; fails for anything else.
 std::vector<uint32_t> parse_budgets(const std::string& text);

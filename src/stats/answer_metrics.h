@@ -29,7 +29,7 @@ struct Outcome {
 // The responses to one question, in sample order.
 using QuestionOutcomes = std::vector<Outcome>;
 
-struct Metrics {
+struct AnswerMetrics {
   double accuracy = 0;
   double pass_at_n = 0;
   double majority = 0;
@@ -54,11 +54,11 @@ bool majority_is_correct(const QuestionOutcomes& question);
 double unbiased_pass_at_k(uint32_t num_samples, uint32_t num_correct, uint32_t k);
 
 // Over the questions of one benchmark; each has at least one response.
-Metrics benchmark_metrics(std::span<const QuestionOutcomes> questions);
+AnswerMetrics benchmark_metrics(std::span<const QuestionOutcomes> questions);
 // k = 1, 2, 4, ... and n, for n = the smallest number of responses to a question.
 std::vector<PassAtK> pass_at_k_curve(std::span<const QuestionOutcomes> questions);
 // Equal weights.
-Metrics mean_over_benchmarks(std::span<const Metrics> benchmarks);
+AnswerMetrics mean_over_benchmarks(std::span<const AnswerMetrics> benchmarks);
 
 // Accuracy of responses by their length: bins [0, 512), [512, 1024), [1024, 2048), ... doubling; empty bins
 // are left out.
@@ -79,7 +79,7 @@ struct MeanDeviation {
 MeanDeviation mean_and_deviation(std::span<const double> values);
 
 // Names and values of all metrics, in the order of tables and files.
-using NamedMetric = std::pair<const char*, double Metrics::*>;
+using NamedMetric = std::pair<const char*, double AnswerMetrics::*>;
 std::span<const NamedMetric> metric_list();
 
 }  // namespace ropd::stats

@@ -1,4 +1,4 @@
-#include "eval/scoring.h"
+#include "eval/outcomes.h"
 
 #include <gmock/gmock.h>
 
@@ -14,12 +14,12 @@ using ::testing::HasSubstr;
 
 using test::byte_tokenizer;
 
-ScoringConfig budgets(std::vector<uint32_t> tokens) { return {.budgets = std::move(tokens)}; }
+GradingConfig budgets(std::vector<uint32_t> tokens) { return {.budgets = std::move(tokens)}; }
 
 TEST(Scoring, CutsAtEveryBudget) {
   //                             0123456789012345678
   const std::string response = "so \\boxed{1}, no \\boxed{2}.";  // 27 bytes; boxes end at 12 and 26
-  const auto outcomes = score_question({response}, "2", byte_tokenizer(), budgets({5, 12, 24, 26, 27, 100}));
+  const auto outcomes = grade_question({response}, "2", byte_tokenizer(), budgets({5, 12, 24, 26, 27, 100}));
   const auto found = [&](size_t b) { return outcomes[b][0].is_extracted; };
   EXPECT_FALSE(found(0));                               // "so \bo"
   EXPECT_TRUE(found(1) && !outcomes[1][0].is_correct);  // the first box, wrong
@@ -37,7 +37,7 @@ TEST(Scoring, CutsAtEveryBudget) {
 
 TEST(Scoring, CutInsideACharacterKeepsTheRest) {
   const std::string response = "\\boxed{7} π";  // 12 bytes, the last character has two
-  const auto outcomes = score_question({response}, "7", byte_tokenizer(), budgets({11, 12}));
+  const auto outcomes = grade_question({response}, "7", byte_tokenizer(), budgets({11, 12}));
   EXPECT_TRUE(outcomes[0][0].is_correct);
   EXPECT_EQ(outcomes[0][0].num_tokens, 11u);
   EXPECT_TRUE(outcomes[1][0].is_at_cap);
@@ -45,7 +45,7 @@ TEST(Scoring, CutInsideACharacterKeepsTheRest) {
 
 TEST(Scoring, EqualAnswersVoteTogether) {
   const auto outcomes =
-      score_question({"\\boxed{1/2}", "\\boxed{3}", "\\boxed{0.5}", "\\boxed{\\frac{1}{2}}", "none"},
+      grade_question({"\\boxed{1/2}", "\\boxed{3}", "\\boxed{0.5}", "\\boxed{\\frac{1}{2}}", "none"},
                      "\\frac12", byte_tokenizer(), budgets({1000}))[0];
   EXPECT_EQ(outcomes[0].answer, outcomes[2].answer);
   EXPECT_EQ(outcomes[0].answer, outcomes[3].answer);
@@ -55,7 +55,7 @@ TEST(Scoring, EqualAnswersVoteTogether) {
 }
 
 TEST(Scoring, LengthIsThatOfTheTextAndNotOfTheSampledIds) {
-  const auto outcomes = score_question({"abc"}, "1", byte_tokenizer(), budgets({3, 4}));
+  const auto outcomes = grade_question({"abc"}, "1", byte_tokenizer(), budgets({3, 4}));
   EXPECT_TRUE(outcomes[0][0].is_at_cap);
   EXPECT_FALSE(outcomes[1][0].is_at_cap);
 }
@@ -67,7 +67,7 @@ TEST(Scoring, RealTokenizerCutEqualsDirectTokenization) {
       "Let us see: 方程 has roots π/2 and 😀. So \\boxed{\\frac{1}{2}} or rather \\boxed{42} — done.";
   const auto ids = tokenizer.encode(response);
   for (uint32_t budget = 1; budget <= ids.size() + 1; ++budget) {
-    const auto outcome = score_question({response}, "42", tokenizer, budgets({budget}))[0][0];
+    const auto outcome = grade_question({response}, "42", tokenizer, budgets({budget}))[0][0];
     const auto kept = std::span(ids).first(std::min<size_t>(budget, ids.size()));
     const auto verdict = grading::grade(tokenizer.decode(kept), "42");
     EXPECT_EQ(outcome.is_correct, verdict.correct) << budget;
@@ -101,7 +101,7 @@ class ScoringFiles : public ::testing::Test {
   Evaluation score(const std::string& content, bool allows_missing = false) {
     write_file_atomically(directory_ / "r.jsonl", content);
     const ResponseFile file(directory_ / "r.jsonl", suite_);
-    return score_responses(suite_, file, byte_tokenizer(),
+    return grade_responses(suite_, file, byte_tokenizer(),
                            {.budgets = {4, 100}, .allows_missing = allows_missing});
   }
 };

@@ -1,4 +1,4 @@
-#include "stats/metrics.h"
+#include "stats/answer_metrics.h"
 
 #include <algorithm>
 #include <cassert>
@@ -10,16 +10,16 @@ namespace ropd::stats {
 
 std::span<const NamedMetric> metric_list() {
   static constexpr NamedMetric kList[] = {
-      {"accuracy", &Metrics::accuracy},
-      {"pass_at_n", &Metrics::pass_at_n},
-      {"majority", &Metrics::majority},
-      {"extraction", &Metrics::extraction},
-      {"mean_tokens", &Metrics::mean_tokens},
-      {"at_cap", &Metrics::at_cap},
-      {"extracted_finished", &Metrics::extracted_finished},
-      {"extracted_at_cap", &Metrics::extracted_at_cap},
-      {"missing_finished", &Metrics::missing_finished},
-      {"missing_at_cap", &Metrics::missing_at_cap},
+      {"accuracy", &AnswerMetrics::accuracy},
+      {"pass_at_n", &AnswerMetrics::pass_at_n},
+      {"majority", &AnswerMetrics::majority},
+      {"extraction", &AnswerMetrics::extraction},
+      {"mean_tokens", &AnswerMetrics::mean_tokens},
+      {"at_cap", &AnswerMetrics::at_cap},
+      {"extracted_finished", &AnswerMetrics::extracted_finished},
+      {"extracted_at_cap", &AnswerMetrics::extracted_at_cap},
+      {"missing_finished", &AnswerMetrics::missing_finished},
+      {"missing_at_cap", &AnswerMetrics::missing_at_cap},
   };
   return kList;
 }
@@ -60,8 +60,8 @@ double unbiased_pass_at_k(uint32_t num_samples, uint32_t num_correct, uint32_t k
   return 1.0 - all_wrong;
 }
 
-Metrics benchmark_metrics(std::span<const QuestionOutcomes> questions) {
-  Metrics metrics;
+AnswerMetrics benchmark_metrics(std::span<const QuestionOutcomes> questions) {
+  AnswerMetrics metrics;
   // Every rate but pass@n and majority is a mean over questions of the question's mean over responses, like
   // accuracy.
   for (const auto& question : questions) {
@@ -107,10 +107,10 @@ std::vector<PassAtK> pass_at_k_curve(std::span<const QuestionOutcomes> questions
   return curve;
 }
 
-Metrics mean_over_benchmarks(std::span<const Metrics> benchmarks) {
-  Metrics mean;
+AnswerMetrics mean_over_benchmarks(std::span<const AnswerMetrics> benchmarks) {
+  AnswerMetrics mean;
   for (const auto& [name, member] : metric_list()) {
-    for (const Metrics& benchmark : benchmarks) mean.*member += benchmark.*member;
+    for (const AnswerMetrics& benchmark : benchmarks) mean.*member += benchmark.*member;
     mean.*member /= double(std::max<size_t>(1, benchmarks.size()));
   }
   return mean;
