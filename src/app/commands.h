@@ -1,10 +1,10 @@
 // The subcommands of the program, one file each: add_NAME declares options and sets a callback that parses,
 // builds, runs. A callback reports failure by fail() (exit code 1) and wrong usage by throwing
 // CLI::ValidationError (exit code 2), and an end on request by end_stopped (app/output.h, exit code 3).
-// Results go to stdout or files, messages through base/log.h. --quiet,
-// --json and --threads belong to the program and are in force before a callback runs; a command whose output
-// is data asks wants_json(app). A command that polls stop_requested() calls install_stop_handlers() first; in
-// the others an interrupt simply ends the program.
+// Results go to stdout or files, messages through base/log.h. --quiet, --json and --threads belong to the
+// program and are in force before a callback runs; a command whose output is data asks wants_json(app). A
+// command that polls stop_requested() calls install_stop_handlers() first; in the others an interrupt simply
+// ends the program.
 #pragma once
 #include <CLI/App.hpp>
 

@@ -1,6 +1,6 @@
-// Progress of a long stage: one live line on a terminal, plain lines every few seconds otherwise, JSON lines
-// or nothing on request. Shows stage, done/total, rate and time left:   rollouts  312/480  41,200 tok/s 00:12
-// left. Inside a run (base/run_progress.h) a stage shows nothing of its own: the run's one line does.
+// Progress of a long stage: one live line on a terminal (rollouts  312/480  41,200 tok/s  00:12 left), plain
+// lines every few seconds otherwise, JSON lines or nothing on request. Inside a run (base/run_progress.h) a
+// stage shows nothing of its own: the run's one line does.
 #pragma once
 #include <chrono>
 #include <cstdint>

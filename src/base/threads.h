@@ -90,7 +90,7 @@ class Countdown {
 void call_on_threads(size_t workers, int64_t operations, void (*call)(const void* work, size_t worker),
                      const void* work);
 
-// Calls work(worker) on this thread (worker 0) and on up to workers - 1 others, on each worker at most once, and
+// Calls work(worker) on this thread (worker 0) and on up to workers - 1 others, once on each at most, and
 // returns when all of them have returned. Worker 0 may be the only one: work() has to share out what there is
 // to do itself, and to return when nothing is left. `operations`: of all of it, about a quarter of a
 // nanosecond each; for little work nobody is woken. The first exception is thrown again at the end. Called

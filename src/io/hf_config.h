@@ -1,6 +1,6 @@
 // Hugging Face config.json and generation_config.json, in old and new spellings, into the records of the
-// program. What the model code does not compute (rope scaling that depends on the length, sliding windows, biases, other activations) is
-// refused by name here.
+// program. What the model code does not compute (rope scaling that depends on the length, sliding windows,
+// biases, other activations) is refused by name here.
 #pragma once
 #include <string>
 #include <string_view>

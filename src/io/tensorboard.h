@@ -1,7 +1,8 @@
 // TensorBoard event files: TFRecord frames around hand-encoded protobuf messages.
-//   frame   = length (8, little endian) | masked crc32c of the length (4) | message | masked crc32c of the
-//   message (4) Event   = {1: double wall_time, 2: int64 step, 3: string file_version | 5: Summary | 7:
-//   SessionLog} Summary = repeated 1: Value {1: string tag, 2: float simple_value}
+//   frame   = length (8, little endian) | masked crc32c of the length (4)
+//             | message | masked crc32c of the message (4)
+//   Event   = {1: double wall_time, 2: int64 step, 3: string file_version | 5: Summary | 7: SessionLog}
+//   Summary = repeated 1: Value {1: string tag, 2: float simple_value}
 // Each process writes its own file. A resumed run begins with a SessionLog START at its first step, which
 // makes TensorBoard drop later points of earlier files.
 #pragma once

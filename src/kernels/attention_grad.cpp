@@ -1,7 +1,8 @@
 // The gradient of attention(): query chunks outside, key blocks inside; scores are recomputed from
 // log_sum_exp.
-//   P = exp(S - lse)   dV += Pᵀ dO   dP = dO Vᵀ   dS = scale * P * (dP - rowsum(dO * O))   dQ += dS K   dK +=
-//   dSᵀ Q
+//   P = exp(S - lse)     dV += Pᵀ dO
+//   dP = dO Vᵀ           dS = scale * P * (dP - rowsum(dO * O))
+//   dQ += dS K           dK += dSᵀ Q
 // One thread does all of a (sequence, kv head), so every sum has one order: keys ascending for dQ, tokens
 // ascending for dK and dV.
 #include "kernels/attention.h"

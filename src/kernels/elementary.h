@@ -1,8 +1,8 @@
 // The one exponential of the program, so that a probability has the same bits wherever it is computed.
 //   exp(x) = 2^n * e^r,   n = round(x / ln 2),   r = x - n ln 2,   |r| <= 0.35
-// Branch-free. The vector form (lanes.h) has the bits of the scalar call. At
-// most 1 ulp from the true value (elementary_test measures it), exp(0) == 1, exp(-inf) == 0, overflow gives
-// inf, underflow is gradual, NaN stays NaN.
+// Branch-free. The vector form (lanes.h) has the bits of the scalar call. At most 1 ulp from the true value
+// (elementary_test measures it), exp(0) == 1, exp(-inf) == 0, overflow gives inf, underflow is gradual, NaN
+// stays NaN.
 #pragma once
 #include <bit>
 #include <cmath>

@@ -4,7 +4,7 @@
 //   prompts     prefilled once, in chunks, by the first sample; the other samples fork its pages
 //   preemption  when pages run out, the youngest sequence gives up its pages and keeps its tokens; they are
 //               run again later, and nothing is drawn twice
-//   workers       several steps may run side by side, each with its share of the sequences; what is in a step
+//   workers     several steps may run side by side, each with its share of the sequences; what is in a step
 //               is left alone until it is complete
 // The oldest sequence is never preempted and fits alone, so every request ends. No response depends on
 // anything decided here: this file is about memory and speed.

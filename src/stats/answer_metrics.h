@@ -2,10 +2,12 @@
 //   accuracy          correct / total per question, mean over questions
 //   pass@n            share of questions with at least one correct response
 //   pass@k, k < n     mean over questions of 1 - C(n - c, k) / C(n, k): unbiased for a draw of k out of n
-//   (Chen et al. 2021) majority          share of questions whose most frequent extracted answer is correct;
-//   ties go to the answer seen first extraction        share of responses with a boxed answer         at cap
-//   share whose length reaches the limit categories        {extracted or not} x {at cap or not}: four shares
-//   that add to one
+//                     (Chen et al. 2021)
+//   majority          share of questions whose most frequent extracted answer is correct; ties go to the
+//                     answer seen first
+//   extraction        share of responses with a boxed answer
+//   at cap            share whose length reaches the limit
+//   categories        {extracted or not} x {at cap or not}: four shares that add to one
 // Benchmarks have equal weight in a mean over benchmarks. Pure functions of records; grading and tokens are
 // the caller's.
 #pragma once
