@@ -515,26 +515,10 @@ std::string brace_fractions(const std::string& text) {
     if (part.starts_with('{')) {
       result += part;
       continue;
-    }
-    const size_t first = part.empty() ? 0 : character_bytes(part, 0);
-    if (part.empty() || first >= part.size()) return text;
-    const size_t second = character_bytes(part, first);
-    result.append("{").append(part.substr(0, first)).append("}");
-    if (part[first] == '{') {
-      result.append(part.substr(first));
-    } else {
-      result.append("{").append(part.substr(first, second)).append("}").append(part.substr(first + second));
-    }
+    }    if (part.empty() || character_bytes(part, 0) == part.size()) return text;
+    result += brace_two(part);
   }
   return result;
-}
-
-bool is_plain_integer(std::string_view text) {
-  if (text.starts_with('-')) text.remove_prefix(1);
-  if (text.empty() || (text[0] == '0' && text.size() > 1)) return false;
-  for (const char c : text)
-    if (!is_digit(c)) return false;
-  return true;
 }
 
 }  // namespace

@@ -182,6 +182,23 @@ std::optional<double> python_float(std::string_view text) {
   return std::strtod(plain.c_str(), nullptr);
 }
 
+bool is_plain_integer(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  if (text.empty() || (text[0] == '0' && text.size() > 1)) return false;
+  for (const char c : text)
+    if (!is_digit(c)) return false;
+  return true;
+}
+
+std::string brace_two(std::string_view text) {
+  const size_t first = character_bytes(text, 0);
+  const std::string begin = "{" + std::string(text.substr(0, first)) + "}";
+  if (text[first] == '{') return begin + std::string(text.substr(first));
+  const size_t second = character_bytes(text, first);
+  return begin + "{" + std::string(text.substr(first, second)) + "}" +
+         std::string(text.substr(first + second));
+}
+
 std::optional<std::string_view> whole_text_group(std::string_view text) {
   constexpr std::string_view kBegin = "\\text{";
   if (!text.starts_with(kBegin)) return std::nullopt;

@@ -40,6 +40,12 @@ namespace ropd::grading {
 // Python's float(text): the nearest double; nothing when it is not a number. inf and nan are numbers.
 [[nodiscard]] std::optional<double> python_float(std::string_view text);
 
+// -?(0|[1-9][0-9]*)
+[[nodiscard]] bool is_plain_integer(std::string_view text);
+
+// 12... -> {1}{2}..., 1{2}... -> {1}{2}...: the shorthand behind \frac, which is two characters at least.
+[[nodiscard]] std::string brace_two(std::string_view text);
+
 // Where the whole text is \text{...} with a non-empty inside: the inside.
 [[nodiscard]] std::optional<std::string_view> whole_text_group(std::string_view text);
 

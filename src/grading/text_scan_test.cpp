@@ -46,6 +46,18 @@ TEST(PythonFloat, RefusesTheRest) {
     EXPECT_FALSE(python_float(text)) << text;
 }
 
+TEST(PlainInteger, HasNoSignButMinusAndNoLeadingZeros) {
+  for (const char* text : {"0", "-0", "7", "-120"}) EXPECT_TRUE(is_plain_integer(text)) << text;
+  for (const char* text : {"", "-", "+1", "01", "-01", "1.0", "1 "})
+    EXPECT_FALSE(is_plain_integer(text)) << text;
+}
+
+TEST(BraceTwo, PutsBracesAroundTheFirstTwoCharacters) {
+  EXPECT_EQ(brace_two("12x"), "{1}{2}x");
+  EXPECT_EQ(brace_two("1{23}x"), "{1}{23}x");
+  EXPECT_EQ(brace_two("\u03c0\u00e9!"), "{\u03c0}{\u00e9}!");
+}
+
 TEST(WholeTextGroup, NeedsTheWholeText) {
   EXPECT_EQ(whole_text_group("\\text{(C)}"), "(C)");
   EXPECT_FALSE(whole_text_group("\\text{}"));
