@@ -90,6 +90,11 @@ void OptimizationConfig::validate(const ConfigPlace& place) const {
     place.refuse({"minibatch", "responses_per_iteration"}, " is ", minibatch,
                  ", larger than train.responses_per_iteration ", responses_per_iteration,
                  "; every gradient would be scaled down by their ratio");
+  if (order != Order::recorded && (responses_per_iteration % shards != 0 || minibatch % shards != 0))
+    place.refuse({"order", "shards", "responses_per_iteration", "minibatch"}, " is ", enum_text(order), ": ",
+                 shards, " ranks (train.shards) share train.responses_per_iteration ",
+                 responses_per_iteration, " and train.minibatch ", minibatch,
+                 " equally, so both must be multiples of ", shards);
   for (const double beta : betas)
     if (!(beta < 1)) place.refuse({"betas"}, " must be below 1, got ", beta);
 }
@@ -161,17 +166,25 @@ TrainConfig load_run_config(const Path& path) {
 
 TrainConfig parse_run_config(std::string_view yaml, std::string_view where,
                              std::span<const std::string> overrides) {
-  const ConfigNode written = parse_yaml_document(yaml, where);
-  const auto item = [](const ConfigNode& map, std::string_view name) {
+  ConfigNode written = parse_yaml_document(yaml, where);
+  const auto item = [](ConfigNode& map, std::string_view name) {
     return std::find_if(map.items.begin(), map.items.end(),
                         [&](const ConfigNode& node) { return node.name == name; });
   };
   const auto train = item(written, "train");
-  const bool has_shards = train != written.items.end() && item(*train, "shards") != train->items.end();
+  const bool has_train = train != written.items.end();
   std::vector<std::string> added;
-  if (!has_shards) added.push_back("train.shards=1");
+  if (!has_train || item(*train, "shards") == train->items.end()) added.push_back("train.shards=1");
   added.insert(added.end(), overrides.begin(), overrides.end());
-  return parse_train_config(yaml, where, added);
+  if (!has_train) return parse_train_config(yaml, where, added);
+  const auto balanced = item(*train, "length_balanced");
+  if (balanced == train->items.end()) return parse_train_config(yaml, where, added);
+  if (write_value(*balanced) != "false")
+    fail(where, ": train.length_balanced is ", write_value(*balanced),
+         ", an order of the batch that this version does not have any more; go on with the version that "
+         "began the run, or start a new one with train.order");
+  train->items.erase(balanced);
+  return parse_train_config(write_yaml(written), where, added);
 }
 
 uint64_t steps_per_iteration(const TrainConfig& config) {

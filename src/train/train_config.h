@@ -68,6 +68,11 @@ enum class Rescore { iteration, minibatch };
 constexpr auto enum_names(Rescore) {
   return std::array{EnumName{Rescore::iteration, "iteration"}, EnumName{Rescore::minibatch, "minibatch"}};
 }
+enum class Order { recorded, ranks, ranks_balanced };
+constexpr auto enum_names(Order) {
+  return std::array{EnumName{Order::recorded, "recorded"}, EnumName{Order::ranks, "ranks"},
+                    EnumName{Order::ranks_balanced, "ranks_balanced"}};
+}
 enum class StageEnd { trigger };
 constexpr auto enum_names(StageEnd) { return std::array{EnumName{StageEnd::trigger, "trigger"}}; }
 enum class Watch { trigger_stages, always };
@@ -148,7 +153,7 @@ struct OptimizationConfig {
   uint64_t shards = 8;
   uint64_t microbatch_tokens = 32768;
   Rescore rescore = Rescore::iteration;
-  bool length_balanced = false;
+  Order order = Order::recorded;
   uint64_t max_skipped_steps = 3;
   Auto<double> activation_memory_gb;
   void fields(auto&& field) {
@@ -173,7 +178,9 @@ struct OptimizationConfig {
     field("microbatch_tokens", microbatch_tokens, "of a shard, packed into one forward and backward pass",
           at_least(1));
     field("rescore", rescore, "when candidates, coefficients and the old policy are computed");
-    field("length_balanced", length_balanced, "reorder each batch by length before the split");
+    field("order", order,
+          "which responses share a minibatch: consecutive ones, or as a data-parallel trainer divides them "
+          "(every rank's next piece, a rank is a shard), also behind its length balancing");
     field("max_skipped_steps", max_skipped_steps, "stop after so many non-finite steps in a row; 0 = never");
     field("activation_memory_gb", activation_memory_gb,
           "kept between forward and backward; the rest is recomputed", above(0));
@@ -346,7 +353,8 @@ struct TrainConfig {
 // The file with its overrides, complete: what the resolved config.yaml holds.
 TrainConfig load_train_config(const Path& path, std::span<const std::string> overrides = {});
 // The config.yaml of an existing run. The version that began it may not have known every setting of today;
-// those have the value that it worked by: train.shards is 1.
+// those have the value that it worked by: train.shards is 1. A setting that has gone (train.length_balanced)
+// is dropped where it was off and refused where it was on.
 TrainConfig load_run_config(const Path& path);
 TrainConfig parse_run_config(std::string_view yaml, std::string_view where,
                              std::span<const std::string> overrides = {});

@@ -58,7 +58,7 @@ train:
   reduction: dynamic_microbatch          # minibatch_tokens | source_balanced
   microbatch_tokens: 32768
   rescore: iteration                     # minibatch
-  length_balanced: false
+  order: recorded                        # ranks | ranks_balanced
 objective:
   top_k: 16
   weights: student_p                     # teacher_p | uniform
@@ -123,6 +123,10 @@ TEST(TrainConfig, RequiresTheModelsAndTheOutput) {
 TEST(TrainConfig, RefusesImpossibleCombinations) {
   EXPECT_THAT(error_of("train: {minibatch: 481}\n"), HasSubstr("larger than train.responses_per_iteration"));
   EXPECT_THAT(error_of("train: {betas: [1.0, 0.9]}\n"), HasSubstr("train.betas"));
+  EXPECT_THAT(error_of("train: {order: ranks, shards: 7}\n"),
+              AllOf(HasSubstr("train.order is ranks: 7 ranks"), HasSubstr("multiples of 7")));
+  EXPECT_THAT(error_of("train: {order: ranks_balanced, minibatch: 100}\n"), HasSubstr("train.minibatch 100"));
+  EXPECT_THAT(error_of("train: {order: ranks, responses_per_iteration: 484}\n"), HasSubstr("multiples of 8"));
   EXPECT_THAT(error_of("train: {reduction: source_balanced}\n"),
               HasSubstr("no stage of curriculum.stages is a mix"));
   EXPECT_THAT(error_of("curriculum: {bank: {responses: 1000}}\n"),
