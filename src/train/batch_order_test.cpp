@@ -90,7 +90,8 @@ TEST(EqualSizePartition, JoinsTheWidestArrangementsCrosswise) {
 // higher index first.
 TEST(EqualSizePartition, TiesGoToTheHigherIndex) {
   const std::vector<int64_t> work(6, 5);
-  EXPECT_THAT(equal_size_partition(work, 3), ElementsAre(ElementsAre(0, 5), ElementsAre(1, 4), ElementsAre(2, 3)));
+  EXPECT_THAT(equal_size_partition(work, 3),
+              ElementsAre(ElementsAre(0, 5), ElementsAre(1, 4), ElementsAre(2, 3)));
 }
 
 TEST(EqualSizePartition, GroupsAreOfEqualSizeWhateverTheSums) {

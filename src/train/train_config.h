@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -224,14 +225,20 @@ struct StageConfig {
   std::optional<StageEnd> until;
   std::optional<uint64_t> step;
   std::optional<std::string> path;
-  std::vector<SourceKind> of;
+  std::vector<std::string> of;
+  std::vector<uint64_t> ratio, ratio_to;
   void fields(auto&& field) {
     field("source", source, "where the rollouts come from");
     field("iterations", iterations, "ends after so many", at_least(1));
     field("until", until, "or ends by the gradient trigger; with neither it lasts to the end");
     field("step", step, "of recent: the optimization step whose student is frozen", at_least(1));
     field("path", path, "of bank: a rollout file");
-    field("of", of, "of mix: two sources, half of every minibatch from each");
+    field("of", of, "of mix: its sources: current, initial, recent:STEP, bank:FILE");
+    field("ratio", ratio, "of mix: responses from each, up to a factor; none = equal numbers",
+          between(0, curriculum::kMaxRatio));
+    field("ratio_to", ratio_to,
+          "of mix: the ratio of the stage's last iteration, reached in equal steps; none = it stays",
+          between(0, curriculum::kMaxRatio));
   }
   void validate(const ConfigPlace& place = {}) const;
 };
@@ -364,6 +371,10 @@ TrainConfig parse_train_config(std::string_view yaml, std::string_view where,
 // --- what the settings mean for the parts ---
 
 uint64_t steps_per_iteration(const TrainConfig& config);
+// A stage of one iteration on this source; make_source() of it is the source.
+StageConfig stage_config(const Source& source);
+// Shows every path of a bank in the stages, in order, and takes over what becomes of it.
+void visit_bank_paths(CurriculumConfig& curriculum, const std::function<void(std::string& path)>& visit);
 std::vector<curriculum::Stage> make_stages(const TrainConfig& config);
 // first_step: optimization steps before the run, in a continuation.
 curriculum::Curriculum make_curriculum(const TrainConfig& config, uint64_t first_step = 0);

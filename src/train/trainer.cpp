@@ -64,7 +64,7 @@ std::optional<IterationRecord> Trainer::iterate() {
 bool Trainer::take_rollouts() {
   OpenIteration open;
   const uint64_t iteration = this->iteration();
-  const Source& source = curriculum_.source_of(iteration);  // for all minibatches
+  const Source source = curriculum_.source_of(iteration);  // for all minibatches
   const Stopwatch watch;
   if (curriculum_.uses_initial_bank() && !supply_.make_initial_bank()) return false;
   for (const uint64_t step : curriculum_.freeze_steps())
