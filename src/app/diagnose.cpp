@@ -26,6 +26,15 @@
 #include "io/rollout_file.h"
 #include "stats/answer_metrics.h"
 
+namespace ropd::diagnostics {
+constexpr auto enum_names(ProbeMean) {
+  return std::array{EnumName{ProbeMean::sequences, "sequences"}, EnumName{ProbeMean::tokens, "tokens"}};
+}
+constexpr auto enum_names(ProbeUnits) {
+  return std::array{EnumName{ProbeUnits::layers, "layers"}, EnumName{ProbeUnits::tensors, "tensors"}};
+}
+}  // namespace ropd::diagnostics
+
 namespace ropd::app {
 namespace {
 
@@ -37,6 +46,7 @@ made by `ropd generate` for this purpose (eight a query in the paper, not the tr
   students: [{name: theta0, model: models/Qwen3-0.6B}, {name: R20, model: runs/a/checkpoints/step-000020}]
   sources: [{name: theta0, rollouts: theta0.jsonl}, {name: R20, rollouts: r20.jsonl}]
   positions: 32
+  concentration: [{rank_by: R40, first: replay, second: continued}]
   probes: {trajectories: 128, minibatch: 8, coordinates: 16}
 Results: OUTPUT/diagnosis.json, and tables on the console.
 Example:
@@ -58,14 +68,31 @@ struct SourceConfig {
   }
 };
 
+struct ConcentrationConfig {
+  std::string rank_by, first, second;
+  void fields(auto&& field) {
+    field("rank_by", rank_by, "the student whose KL ranks the positions (R40 in the paper)");
+    field("first", first, "a student; shares count where it is lower");
+    field("second", second, "another; differences are second minus first");
+  }
+};
+
 struct ProbesConfig {
-  uint32_t trajectories = 128, minibatch = 8, coordinates = 16, top_k = 16;
+  uint32_t trajectories = 128, minibatch = 8, coordinates = 16, ranks = 8, top_k = 16;
+  diagnostics::ProbeMean mean = diagnostics::ProbeMean::sequences;
+  diagnostics::ProbeUnits units = diagnostics::ProbeUnits::layers;
   uint64_t microbatch_tokens = 8192;
   void fields(auto&& field) {
     field("trajectories", trajectories, "of every source, from its beginning; 0 = no probes",
           between(0, 1e6));
     field("minibatch", minibatch, "trajectories of one gradient", between(1, 1e6));
-    field("coordinates", coordinates, "of every parameter tensor, for cosines", between(1, 1e6));
+    field("mean", mean,
+          "what a gradient is a mean over: sequences, each a token mean (one trajectory a rank), or all "
+          "tokens");
+    field("coordinates", coordinates, "of every unit of parameters and rank, for cosines", between(1, 1e6));
+    field("units", units,
+          "of parameters: layers, with one unit for the rest (the paper's 3,712 coordinates), or tensors");
+    field("ranks", ranks, "equal pieces of every unit", between(1, 1e4));
     field("top_k", top_k, "candidates of the objective", between(1, 1024));
     field("microbatch_tokens", microbatch_tokens, "tokens of one pass", between(1, 1e7));
   }
@@ -75,6 +102,7 @@ struct DiagnoseConfig {
   std::string teacher, output;
   std::vector<StudentConfig> students;
   std::vector<SourceConfig> sources;
+  std::vector<ConcentrationConfig> concentration;
   uint32_t positions = 32;
   uint64_t seed = 1;
   ProbesConfig probes;
@@ -83,6 +111,8 @@ struct DiagnoseConfig {
     field("output", output, "folder for diagnosis.json");
     field("students", students, "the models that are scored; changes are counted from the first");
     field("sources", sources, "whose prefixes they are scored on");
+    field("concentration", concentration,
+          "how two students differ on the top tenth of positions by a third one's KL; on every source");
     field("positions", positions, "of every response, drawn without replacement", between(1, 1e6));
     field("seed", seed, "of positions and coordinates");
     field("probes", probes, "gradients on the sources' trajectories");
@@ -105,6 +135,11 @@ class Diagnosis {
   explicit Diagnosis(DiagnoseConfig config) : config_(std::move(config)) {
     check_names(config_.students, "students");
     check_names(config_.sources, "sources");
+    for (const ConcentrationConfig& c : config_.concentration) {
+      for (const std::string* name : {&c.rank_by, &c.first, &c.second}) (void)student_index(*name);
+      if (c.first == c.second)
+        fail("diagnose: concentration compares ", c.first, " with itself; expected two students");
+    }
     if (config_.output.empty()) fail("diagnose: output is required, a folder for diagnosis.json");
     teacher_ = load(config_.teacher);
     for (const SourceConfig& source : config_.sources) {
@@ -171,8 +206,11 @@ class Diagnosis {
   diagnostics::Probe probe(const model::Parameters& student, const std::vector<Rollout>& rollouts) const {
     diagnostics::ProbeConfig config;
     config.minibatch = config_.probes.minibatch;
-    config.coordinates = config_.probes.coordinates;
-    config.seed = config_.seed;
+    config.mean = config_.probes.mean;
+    config.coordinates = {.units = config_.probes.units,
+                          .ranks = config_.probes.ranks,
+                          .count = config_.probes.coordinates,
+                          .seed = config_.seed};
     config.scoring.top_k = config_.probes.top_k;
     config.microbatch_tokens = static_cast<int64_t>(config_.probes.microbatch_tokens);
     const size_t count = std::min<size_t>(config_.probes.trajectories, rollouts.size());
@@ -213,16 +251,26 @@ class Diagnosis {
     return list;
   }
 
-  // Positions ranked by the first student's KL; the first student against every other.
+  size_t student_index(const std::string& name) const {
+    for (size_t i = 0; i < config_.students.size(); ++i)
+      if (config_.students[i].name == name) return i;
+    std::vector<std::string> known;
+    for (const StudentConfig& student : config_.students) known.push_back(student.name);
+    const std::string nearest = nearest_name(name, known);
+    fail("diagnose: concentration names \"", name, "\", which is no student",
+         nearest.empty() ? "" : "; did you mean " + nearest + "?");
+  }
+
   Json concentration() const {
     Json list = Json::array();
     for (size_t j = 0; j < prefixes_.size(); ++j)
-      for (size_t b = 1; b < results_.size(); ++b) {
-        const Values& first = results_[0][j].kl;
-        const auto c = diagnostics::concentration(first, first, results_[b][j].kl);
+      for (const ConcentrationConfig& wanted : config_.concentration) {
+        const auto kl = [&](const std::string& name) { return results_[student_index(name)][j].kl; };
+        const auto c = diagnostics::concentration(kl(wanted.rank_by), kl(wanted.first), kl(wanted.second));
         list.push_back({{"source", config_.sources[j].name},
-                        {"first", config_.students[0].name},
-                        {"second", config_.students[b].name},
+                        {"rank_by", wanted.rank_by},
+                        {"first", wanted.first},
+                        {"second", wanted.second},
                         {"top_tenth", {c.top_first, c.top_second}},
                         {"rest", {c.rest_first, c.rest_second}},
                         {"top_share_of_difference", c.top_share},
@@ -293,10 +341,10 @@ void print(const Json& d) {
     std::printf("prefixes of %s less likely under %s than under %s: %.2f%%\n", text(x["source"]).c_str(),
                 text(x["to"]).c_str(), text(x["from"]).c_str(), 100 * x["less_likely"].get<double>());
   for (const Json& x : d["concentration"])
-    std::printf("prefixes of %s, %s / %s: top tenth %.4f / %.4f, rest %.4f / %.4f\n",
+    std::printf("prefixes of %s, %s / %s: top tenth by %s %.4f / %.4f, rest %.4f / %.4f\n",
                 text(x["source"]).c_str(), text(x["first"]).c_str(), text(x["second"]).c_str(),
-                x["top_tenth"][0].get<double>(), x["top_tenth"][1].get<double>(), x["rest"][0].get<double>(),
-                x["rest"][1].get<double>());
+                text(x["rank_by"]).c_str(), x["top_tenth"][0].get<double>(), x["top_tenth"][1].get<double>(),
+                x["rest"][0].get<double>(), x["rest"][1].get<double>());
   for (const Json& student : d["probes"]) {
     for (const Json& x : student["norms"])
       std::printf("gradient of %s on %s: norm %.5g ± %.2g over %llu minibatches\n",

@@ -26,15 +26,31 @@ void check_source(const std::string& label, const Source& source, bool inside_mi
     fail(label, ": source recent needs a step > 0, got 0 (the student before training is source initial)");
   if (source.kind != SourceKind::mix) return;
   if (inside_mix) fail(label, ": a mix cannot contain a mix");
-  if (source.of.size() != 2) fail(label, ": a mix is of two sources, got ", source.of.size());
-  if (source.of[0] == source.of[1])
-    fail(label, ": both parts of the mix are ", source_name(source.of[0]), "; use that source alone");
+  if (source.of.size() < 2 || source.of.size() > kMaxParts)
+    fail(label, ": a mix is of 2 to ", kMaxParts, " sources, got ", source.of.size());
+  for (size_t i = 0; i < source.of.size(); ++i)
+    for (size_t j = i + 1; j < source.of.size(); ++j)
+      if (source.of[i] == source.of[j])
+        fail(label, ": two parts of the mix are ", source_name(source.of[i]), "; name it once, with a ratio");
   for (const Source& part : source.of) check_source(label, part, true);
+}
+
+void check_ratio(const std::string& label, const char* name, const Ratio& ratio, const Source& source) {
+  if (ratio.empty()) return;
+  if (source.kind != SourceKind::mix) fail(label, ": takes no ", name, "; only a mix does");
+  if (ratio.size() != source.of.size())
+    fail(label, ": ", name, " has ", ratio.size(), " numbers, the mix ", source.of.size(), " parts");
+  if (std::all_of(ratio.begin(), ratio.end(), [](uint64_t number) { return number == 0; }))
+    fail(label, ": ", name, " is 0 for every part; some response must come from one");
+  for (const uint64_t number : ratio)
+    if (number > kMaxRatio) fail(label, ": ", name, " holds ", number, ", expected at most ", kMaxRatio);
 }
 
 // Facts of one stage that do not depend on the others.
 void check_stage(const std::string& label, const Stage& stage) {
   check_source(label, stage.source, false);
+  check_ratio(label, "ratio", stage.source.ratio, stage.source);
+  check_ratio(label, "ratio_to", stage.ratio_to, stage.source);
   if (stage.iterations && stage.until_trigger)
     fail(label, ": has both iterations: ", *stage.iterations, " and until: trigger; a stage ends in one way");
   if (stage.iterations && *stage.iterations == 0) fail(label, ": iterations must be > 0, got 0");
@@ -61,6 +77,25 @@ void check_recent(const std::string& label, const Source& source, uint64_t earli
 }
 
 }  // namespace
+
+Source source_in_stage(const Stage& stage, uint64_t iteration, uint64_t length) {
+  Source source = stage.source;
+  if (stage.ratio_to.empty()) return source;
+  const Ratio from = source.ratio.empty() ? Ratio(source.of.size(), 1) : source.ratio;
+  source.ratio = ratio_between(from, stage.ratio_to, iteration, length);
+  return source;
+}
+
+std::vector<uint64_t> freeze_steps(const std::vector<Stage>& stages) {
+  std::vector<uint64_t> steps;
+  for (const Stage& stage : stages)
+    visit_plain_sources(stage.source, [&](const Source& source) {
+      if (source.kind == SourceKind::recent) steps.push_back(source.step);
+    });
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  return steps;
+}
 
 Curriculum::Curriculum(std::vector<Stage> stages, const CurriculumSettings& settings,
                        std::unique_ptr<Trigger> trigger)
@@ -108,7 +143,12 @@ uint32_t Curriculum::stage_of(uint64_t iteration) const {
   return static_cast<uint32_t>(after - stage_begins_.begin() - 1);
 }
 
-const Source& Curriculum::source_of(uint64_t iteration) const { return stages_[stage_of(iteration)].source; }
+Source Curriculum::source_of(uint64_t iteration) const {
+  const uint32_t index = stage_of(iteration);
+  const uint64_t begin = stage_begins_[index];
+  const uint64_t length = stages_[index].iterations.value_or(settings_.total_iterations + 1 - begin);
+  return source_in_stage(stages_[index], iteration - begin, length);
+}
 
 bool Curriculum::can_watch() const {
   for (const Stage& stage : stages_) {
@@ -177,17 +217,6 @@ void Curriculum::restore(const CurriculumState& state) {
   tau_ = state.tau;
 }
 
-std::vector<uint64_t> Curriculum::freeze_steps() const {
-  std::vector<uint64_t> steps;
-  for (const Stage& stage : stages_)
-    visit_plain_sources(stage.source, [&](const Source& source) {
-      if (source.kind == SourceKind::recent) steps.push_back(source.step);
-    });
-  std::sort(steps.begin(), steps.end());
-  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
-  return steps;
-}
-
 bool Curriculum::uses_initial_bank() const {
   bool uses = false;
   for (const Stage& stage : stages_)
@@ -200,6 +229,8 @@ std::string Curriculum::describe() const {
   std::string text;
   for (size_t i = 0; i < stages_.size(); ++i) {
     text += (i ? ", then " : "") + source_name(stages_[i].source);
+    for (size_t p = 0; p < stages_[i].ratio_to.size(); ++p)
+      text += (p ? ":" : " to ") + std::to_string(stages_[i].ratio_to[p]);
     if (stages_[i].until_trigger) text += " until trigger";
     if (stages_[i].iterations) text += " x " + std::to_string(*stages_[i].iterations);
   }

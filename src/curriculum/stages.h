@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "curriculum/mixture.h"
 #include "curriculum/trigger.h"
 #include "records/metrics.h"
 #include "records/source.h"
@@ -22,8 +23,15 @@ struct Stage {
   Source source;
   std::optional<uint64_t> iterations;  // ends after so many
   bool until_trigger = false;          // ends by the trigger; neither: lasts to the end of the run
+  Ratio ratio_to = {};                 // of a mix: reached in its last iteration; empty: its ratio stays
   std::string where = {};              // run.yaml:12, in front of errors
 };
+
+// The source of a stage's iteration (from 0) when it lasts for `length` iterations.
+Source source_in_stage(const Stage& stage, uint64_t iteration, uint64_t length);
+
+// Steps at which a recent bank has to be frozen, ascending.
+std::vector<uint64_t> freeze_steps(const std::vector<Stage>& stages);
 
 struct CurriculumSettings {
   uint64_t total_iterations = 15;
@@ -51,7 +59,7 @@ class Curriculum {
   Curriculum(std::vector<Stage> stages, const CurriculumSettings& settings, std::unique_ptr<Trigger> trigger);
 
   // The source of an iteration that was closed already or is the next one.
-  const Source& source_of(uint64_t iteration) const;
+  Source source_of(uint64_t iteration) const;
   uint32_t stage_of(uint64_t iteration) const;
 
   // Are the gradients of the next iteration to be observed?
@@ -72,8 +80,7 @@ class Curriculum {
 
   const std::vector<Stage>& stages() const { return stages_; }
   const CurriculumSettings& settings() const { return settings_; }
-  // Steps at which a recent bank has to be frozen, ascending.
-  std::vector<uint64_t> freeze_steps() const;
+  std::vector<uint64_t> freeze_steps() const { return curriculum::freeze_steps(stages_); }
   bool uses_initial_bank() const;
   // "current until trigger, then initial"
   std::string describe() const;

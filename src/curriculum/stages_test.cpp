@@ -197,13 +197,45 @@ TEST(Curriculum, RefusesImpossibleSources) {
   const Source bank{.kind = SourceKind::bank};
   EXPECT_THAT(error_of({to_the_end(bank)}), HasSubstr("needs a path"));
   EXPECT_THAT(error_of({to_the_end({.kind = SourceKind::mix, .of = {kCurrent}})}),
-              HasSubstr("two sources, got 1"));
+              HasSubstr("2 to 16 sources, got 1"));
   EXPECT_THAT(error_of({to_the_end({.kind = SourceKind::mix, .of = {kCurrent, kCurrent}})}),
-              HasSubstr("both parts"));
+              HasSubstr("two parts of the mix are current"));
   const Source mix{.kind = SourceKind::mix, .of = {kCurrent, kInitial}};
   EXPECT_THAT(error_of({to_the_end({.kind = SourceKind::mix, .of = {mix, kInitial}})}),
               HasSubstr("cannot contain a mix"));
   EXPECT_EQ(error_of({to_the_end(mix)}), "no error");
+  const auto with_ratios = [&](Source source, Ratio from, Ratio to) {
+    source.ratio = std::move(from);
+    return error_of({Stage{.source = source, .iterations = {}, .ratio_to = std::move(to)}});
+  };
+  EXPECT_EQ(with_ratios(mix, {3, 1}, {0, 1}), "no error");
+  EXPECT_THAT(with_ratios(mix, {3, 1, 1}, {}), HasSubstr("ratio has 3 numbers, the mix 2 parts"));
+  EXPECT_THAT(with_ratios(mix, {}, {1}), HasSubstr("ratio_to has 1 numbers"));
+  EXPECT_THAT(with_ratios(mix, {0, 0}, {}), HasSubstr("ratio is 0 for every part"));
+  EXPECT_THAT(with_ratios(mix, {1001, 1}, {}), HasSubstr("at most 1000"));
+  EXPECT_THAT(with_ratios(kCurrent, {}, {1, 1}), HasSubstr("takes no ratio_to"));
+}
+
+// All current to all initial over the stage's own iterations, wherever it begins.
+TEST(Curriculum, ARatioMovesOverItsStage) {
+  const Source mix{.kind = SourceKind::mix, .of = {kCurrent, kInitial}, .ratio = {1, 0}};
+  const auto names = [&](std::optional<uint64_t> iterations, uint64_t total) {
+    std::vector<Stage> stages = {for_iterations(kCurrent, 1),
+                                 {.source = mix, .iterations = iterations, .ratio_to = {0, 1}}};
+    if (iterations) stages.push_back(to_the_end(kInitial));
+    Curriculum curriculum = make(stages, {.total_iterations = total});
+    std::vector<std::string> result;
+    for (uint64_t k = 1; k <= total; ++k) {
+      result.push_back(source_name(curriculum.source_of(k)));
+      curriculum.close_iteration({});
+    }
+    EXPECT_EQ(source_name(curriculum.source_of(2)), "mix(1 current,0 initial)") << "also afterwards";
+    return result;
+  };
+  EXPECT_THAT(names(std::nullopt, 4), ElementsAre("current", "mix(1 current,0 initial)",
+                                                  "mix(current,initial)", "mix(0 current,1 initial)"));
+  EXPECT_THAT(names(3, 5), ElementsAre("current", "mix(1 current,0 initial)", "mix(current,initial)",
+                                       "mix(0 current,1 initial)", "initial"));
 }
 
 TEST(Curriculum, ARecentBankMustBeFrozenBetweenEarlierIterations) {

@@ -1,8 +1,10 @@
 #include "diagnostics/probes.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <set>
+#include <string_view>
 
 #include "base/rng.h"
 #include "stats/answer_metrics.h"
@@ -10,7 +12,7 @@
 namespace ropd::diagnostics {
 namespace {
 
-// The gradient of one minibatch in one shard, every valid token with the same weight.
+// The gradient of one minibatch in one shard.
 void probe_minibatch(model::Gradients& gradients, distill::GradientMemory& memory,
                      const model::Weights& student, const model::Weights& teacher,
                      std::span<const Rollout> rollouts, const ProbeConfig& config,
@@ -23,14 +25,19 @@ void probe_minibatch(model::Gradients& gradients, distill::GradientMemory& memor
     supervision.push_back(distill::supervise(scores[i], rollouts[i], config.objective));
     tokens += supervision.back().num_valid();
   }
-  const float weight = 1.0f / static_cast<float>(std::max<size_t>(tokens, 1));
+  const auto weight_in = [&](size_t i) {
+    const bool by_sequence = config.mean == ProbeMean::sequences;
+    const size_t count = by_sequence ? rollouts.size() * supervision[i].num_valid() : tokens;
+    return 1.0f / static_cast<float>(std::max<size_t>(count, 1));
+  };
   distill::Shard shard;
   for (const auto& [begin, end] :
        model::pack_in_order(rollouts.size(), config.microbatch_tokens, [&](size_t i) {
          return static_cast<int64_t>(rollouts[i].prompt_ids.size() + rollouts[i].response_ids.size());
        })) {
     shard.emplace_back();
-    for (size_t i = begin; i < end; ++i) shard.back().push_back({&rollouts[i], &supervision[i], weight});
+    for (size_t i = begin; i < end; ++i)
+      shard.back().push_back({&rollouts[i], &supervision[i], weight_in(i)});
   }
   distill::minibatch_gradient(gradients, memory, student, std::span(&shard, 1),
                               {.objective = config.objective,
@@ -43,6 +50,57 @@ void probe_minibatch(model::Gradients& gradients, distill::GradientMemory& memor
                               });
 }
 
+// "model.layers.12." of a tensor of that layer; empty for the rest.
+std::string layer_of(const std::string& name) {
+  constexpr std::string_view kLayers = "layers.";
+  const size_t at = name.find(kLayers);
+  if (at == std::string::npos) return "";
+  return name.substr(0, name.find('.', at + kLayers.size()) + 1);
+}
+
+// Tensors whose elements stand one behind the other.
+struct Unit {
+  std::string name;
+  std::vector<model::ParameterSlot> slots;
+  int64_t size = 0;
+  // Of the unit's element i, in all parameters.
+  int64_t coordinate(int64_t i) const {
+    for (const model::ParameterSlot& slot : slots) {
+      if (i < slot.size) return slot.offset + i;
+      i -= slot.size;
+    }
+    assert(false && "an element of the unit");
+    return -1;
+  }
+};
+
+std::vector<Unit> units_of(const std::vector<model::ParameterSlot>& slots, ProbeUnits kind) {
+  std::vector<Unit> units;
+  for (const model::ParameterSlot& slot : slots) {
+    const std::string name = kind == ProbeUnits::tensors ? slot.name : layer_of(slot.name);
+    auto unit = std::find_if(units.begin(), units.end(), [&](const Unit& u) { return u.name == name; });
+    if (unit == units.end()) unit = units.insert(units.end(), Unit{.name = name});
+    unit->slots.push_back(slot);
+    unit->size += slot.size;
+  }
+  return units;
+}
+
+// Up to `count` distinct numbers of [begin, end), ascending.
+std::set<int64_t> draw_distinct(int64_t begin, int64_t end, uint32_t count, uint64_t seed, uint64_t key) {
+  std::set<int64_t> chosen;
+  if (end - begin <= count) {
+    for (int64_t i = begin; i < end; ++i) chosen.insert(i);
+    return chosen;
+  }
+  // Draws until enough are distinct; a piece barely larger than the count needs a few times as many.
+  for (uint32_t draw = 0; chosen.size() < count; ++draw)
+    chosen.insert(begin + static_cast<int64_t>(
+                              random_uniform(seed, Purpose::gradient_probe, {.key = key, .row = draw}) *
+                              static_cast<double>(end - begin)));
+  return chosen;
+}
+
 double norm(std::span<const float> values) {
   double sum = 0;
   for (const float value : values) sum += static_cast<double>(value) * value;
@@ -51,21 +109,18 @@ double norm(std::span<const float> values) {
 
 }  // namespace
 
-std::vector<int64_t> probe_coordinates(const std::vector<model::ParameterSlot>& slots, uint32_t count,
-                                       uint64_t seed) {
+std::vector<int64_t> probe_coordinates(const std::vector<model::ParameterSlot>& slots,
+                                       const CoordinateChoice& choice) {
   std::vector<int64_t> result;
-  for (const model::ParameterSlot& slot : slots) {
-    if (slot.size <= count) {
-      for (int64_t i = 0; i < slot.size; ++i) result.push_back(slot.offset + i);
-      continue;
+  const int64_t ranks = choice.ranks;
+  for (const Unit& unit : units_of(slots, choice.units)) {
+    const int64_t piece = (unit.size + ranks - 1) / ranks;
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      const int64_t begin = std::min(rank * piece, unit.size), end = std::min(begin + piece, unit.size);
+      const uint64_t key = text_key(unit.name + "rank " + std::to_string(rank));
+      for (const int64_t i : draw_distinct(begin, end, choice.count, choice.seed, key))
+        result.push_back(unit.coordinate(i));
     }
-    // Draws until enough are distinct; a tensor barely larger than the count needs a few times as many.
-    std::set<int64_t> chosen;
-    for (uint32_t draw = 0; chosen.size() < count; ++draw)
-      chosen.insert(static_cast<int64_t>(
-          random_uniform(seed, Purpose::gradient_probe, {.key = text_key(slot.name), .row = draw}) *
-          static_cast<double>(slot.size)));
-    for (const int64_t i : chosen) result.push_back(slot.offset + i);
   }
   return result;
 }
@@ -74,7 +129,7 @@ Probe probe_gradients(const model::Parameters& student, const model::Weights& te
                       std::span<const Rollout> rollouts, const ProbeConfig& config,
                       const ProbeProgress& progress) {
   const model::Weights weights = student.weights();
-  const auto coordinates = probe_coordinates(student.slots(), config.coordinates, config.seed);
+  const auto coordinates = probe_coordinates(student.slots(), config.coordinates);
   model::Gradients gradients(student.config());
   distill::GradientMemory memory;
   model::Workspace workspace;

@@ -12,10 +12,26 @@
 
 namespace ropd::diagnostics {
 
+// How tokens weigh in the gradient of a minibatch of n trajectories: each trajectory's token mean, divided by
+// n (as on the paper's eight ranks, one trajectory each), or one mean over all tokens.
+enum class ProbeMean { sequences, tokens };
+
+// What coordinates are chosen from: flat parameters as a sharding trainer keeps them, one for every layer and
+// one for the rest, or every tensor by itself; each cut into as many pieces as there are ranks. The paper
+// says 3,712 coordinates, 16 of each tensor and rank: 29 flat parameters of Qwen3-0.6B's 28 layers, 8 ranks.
+enum class ProbeUnits { layers, tensors };
+
+struct CoordinateChoice {
+  ProbeUnits units = ProbeUnits::layers;
+  uint32_t ranks = 8;
+  uint32_t count = 16;  // of every unit and rank
+  uint64_t seed = 1;
+};
+
 struct ProbeConfig {
-  uint32_t minibatch = 8;     // trajectories of one gradient
-  uint32_t coordinates = 16;  // kept of every parameter tensor, for cosines
-  uint64_t seed = 1;          // of the choice of coordinates
+  uint32_t minibatch = 8;  // trajectories of one gradient
+  ProbeMean mean = ProbeMean::sequences;
+  CoordinateChoice coordinates;  // kept for cosines
   distill::ScoringConfig scoring;
   distill::ObjectiveConfig objective;
   int64_t microbatch_tokens = 8192;
@@ -34,9 +50,11 @@ Probe probe_gradients(const model::Parameters& student, const model::Weights& te
                       std::span<const Rollout> rollouts, const ProbeConfig& config,
                       const ProbeProgress& progress = {});
 
-// Coordinates of the flat parameters: up to `count` of every tensor, ascending, by seed and name alone.
-std::vector<int64_t> probe_coordinates(const std::vector<model::ParameterSlot>& slots, uint32_t count,
-                                       uint64_t seed);
+// Coordinates of the flat parameters. A unit's tensors stand one behind the other; rank r of R has its
+// elements [r c, (r + 1) c), c = size / R rounded up, and up to `count` of them are drawn, by seed, unit and
+// rank alone: in order of units and ranks, ascending in each.
+std::vector<int64_t> probe_coordinates(const std::vector<model::ParameterSlot>& slots,
+                                       const CoordinateChoice& choice);
 
 // Cosine of the gradients of two sources, minibatch i with minibatch i.
 struct PairedCosine {

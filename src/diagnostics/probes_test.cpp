@@ -26,7 +26,7 @@ std::vector<Rollout> some_rollouts(uint32_t count, Token first) {
 ProbeConfig small_config() {
   ProbeConfig config;
   config.minibatch = 2;
-  config.coordinates = 4;
+  config.coordinates.count = 4;
   config.scoring.top_k = 4;
   return config;
 }
@@ -49,7 +49,7 @@ TEST_F(ProbeGradients, AreWhatTheObjectiveGivesForEachMinibatchAlone) {
 
   // The norm over all parameters, once more from every coordinate.
   ProbeConfig every = small_config();
-  every.coordinates = 1 << 20;
+  every.coordinates.count = 1 << 20;
   const Probe whole = probe_gradients(student_, teacher_.weights(), rollouts, every);
   ASSERT_EQ(whole.coordinates[0].size(), student_.values().size());
   double sum = 0;
@@ -69,17 +69,75 @@ TEST_F(ProbeGradients, LeaveTheStudentAsItIs) {
   EXPECT_TRUE(std::equal(before.begin(), before.end(), student_.values().begin()));
 }
 
+// A gradient is linear in its tokens' weights: over trajectories of 2 and 6 valid tokens, the mean of the two
+// sequence means is (g2 + g6) / 2 with g the gradient of each trajectory alone; over all tokens it is
+// (2 g2 + 6 g6) / 8.
+TEST_F(ProbeGradients, MeanOverSequencesOrOverTokens) {
+  std::vector<Rollout> rollouts = some_rollouts(2, 4);
+  rollouts[0].response_ids = {4, 9};
+  rollouts[1].response_ids = {4, 9, 11, 3, 8, 6};
+  ProbeConfig one = small_config();
+  one.minibatch = 1;
+  const Probe alone = probe_gradients(student_, teacher_.weights(), rollouts, one);
+  const auto expect_mean = [&](ProbeMean mean, double first, double second) {
+    ProbeConfig both = small_config();
+    both.mean = mean;
+    const Probe probe = probe_gradients(student_, teacher_.weights(), rollouts, both);
+    for (size_t i = 0; i < probe.coordinates[0].size(); ++i)
+      EXPECT_NEAR(probe.coordinates[0][i], first * alone.coordinates[0][i] + second * alone.coordinates[1][i],
+                  1e-6);
+  };
+  expect_mean(ProbeMean::sequences, 0.5, 0.5);
+  expect_mean(ProbeMean::tokens, 0.25, 0.75);
+  EXPECT_EQ(ProbeConfig{}.mean, ProbeMean::sequences) << "the paper's eight ranks have one trajectory each";
+}
+
+std::vector<model::ParameterSlot> slots_of(const std::vector<std::pair<std::string, int64_t>>& sizes) {
+  std::vector<model::ParameterSlot> slots;
+  int64_t offset = 0;
+  for (const auto& [name, size] : sizes) {
+    slots.push_back({.name = name, .shape = {size}, .offset = offset, .size = size});
+    offset += size;
+  }
+  return slots;
+}
+
+TEST(ProbeCoordinates, AreThe3712OfThePaper) {
+  ModelConfig config = tiny_config(Architecture::qwen3);
+  config.num_layers = 28;
+  EXPECT_EQ(probe_coordinates(model::parameter_layout(config), {}).size(), 3712u) << "16 x 29 x 8";
+}
+
+TEST(ProbeCoordinates, ComeFromEveryRanksPieceOfALayer) {
+  // The rest is embedding and norm, 0-9 and 16-17, together 12: ranks have 6 each. The layer is 10-15.
+  const auto slots = slots_of({{"embed", 10}, {"model.layers.0.a", 4}, {"model.layers.0.b", 2}, {"norm", 2}});
+  const auto all = probe_coordinates(slots, {.ranks = 2, .count = 100});
+  EXPECT_EQ(all, (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 10, 11, 12, 13, 14, 15}));
+  const auto chosen = probe_coordinates(slots, {.ranks = 2, .count = 2, .seed = 3});
+  ASSERT_EQ(chosen.size(), 8u);
+  const std::vector<std::set<int64_t>> pieces = {
+      {0, 1, 2, 3, 4, 5}, {6, 7, 8, 9, 16, 17}, {10, 11, 12}, {13, 14, 15}};
+  for (size_t i = 0; i < chosen.size(); ++i) EXPECT_TRUE(pieces[i / 2].contains(chosen[i])) << chosen[i];
+  // Seven elements on four ranks: pieces of two, the last of one.
+  EXPECT_EQ(probe_coordinates(slots_of({{"w", 7}}), {.ranks = 4, .count = 100}).size(), 7u);
+  EXPECT_EQ(probe_coordinates(slots_of({{"w", 7}}), {.ranks = 4, .count = 1}).size(), 4u);
+}
+
 TEST(ProbeCoordinates, AreDistinctInsideTheirTensorsAndFixed) {
   const auto parameters = random_parameters(tiny_config(Architecture::qwen3), 1);
-  const auto chosen = probe_coordinates(parameters.slots(), 16, 3);
+  const auto choose = [&](uint64_t seed) {
+    return probe_coordinates(parameters.slots(),
+                             {.units = ProbeUnits::tensors, .ranks = 1, .count = 16, .seed = seed});
+  };
+  const auto chosen = choose(3);
   EXPECT_EQ(std::set<int64_t>(chosen.begin(), chosen.end()).size(), chosen.size());
   for (const auto& slot : parameters.slots())
     EXPECT_EQ(std::count_if(chosen.begin(), chosen.end(),
                             [&](int64_t i) { return i >= slot.offset && i < slot.offset + slot.size; }),
               std::min<int64_t>(16, slot.size))
         << slot.name;
-  EXPECT_EQ(chosen, probe_coordinates(parameters.slots(), 16, 3));
-  EXPECT_NE(chosen, probe_coordinates(parameters.slots(), 16, 4));
+  EXPECT_EQ(chosen, choose(3));
+  EXPECT_NE(chosen, choose(4));
 }
 
 TEST(PairedCosine, OfKnownVectors) {

@@ -13,19 +13,21 @@ struct Source {
   SourceKind kind = SourceKind::current;
   uint64_t step = 0;       // recent: the optimization step whose student was frozen
   std::string path;        // bank: the file
-  std::vector<Source> of;  // mix: two sources, neither of them a mix
+  std::vector<Source> of;  // mix: at least two sources, none of them a mix
+  // mix: [of] responses from each, up to a factor, in lowest terms; empty = equal numbers
+  std::vector<uint64_t> ratio = {};
 
   bool operator==(const Source&) const = default;
   // Does any rollout of this source have to be sampled from the student as it is now?
   bool needs_current() const {
-    if (kind == SourceKind::mix)
-      for (const Source& part : of)
-        if (part.needs_current()) return true;
+    for (size_t i = 0; i < of.size(); ++i)
+      if ((ratio.empty() || ratio[i] > 0) && of[i].needs_current()) return true;
     return kind == SourceKind::current;
   }
 };
 
-// current, initial, recent:40, bank:F.jsonl, mix(current,initial): the form used in metrics and messages.
+// current, initial, recent:40, bank:F.jsonl, mix(current,initial), mix(3 current,1 initial): the form used in
+// metrics and messages.
 inline std::string source_name(const Source& source) {
   switch (source.kind) {
     case SourceKind::current:
@@ -40,7 +42,9 @@ inline std::string source_name(const Source& source) {
       break;
   }
   std::string name = "mix(";
-  for (size_t i = 0; i < source.of.size(); ++i) name += (i ? "," : "") + source_name(source.of[i]);
+  for (size_t i = 0; i < source.of.size(); ++i)
+    name += (i ? "," : "") + (source.ratio.empty() ? "" : std::to_string(source.ratio[i]) + " ") +
+            source_name(source.of[i]);
   return name + ")";
 }
 

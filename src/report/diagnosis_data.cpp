@@ -114,9 +114,11 @@ DiagnosisData read_diagnosis(const Path& file) {
   }
   for (const Json& line : document.list("concentration")) {
     const Reader item(line, where);
+    // Earlier versions ranked by the first student and did not say so.
     data.concentration.push_back(
-        {item.text("source"), item.text("first"), item.text("second"), item.pair("top_tenth"),
-         item.pair("rest"), item.number("top_share_of_difference"), item.number("positions_first_lower"),
+        {item.text("source"), item.text(line.contains("rank_by") ? "rank_by" : "first"), item.text("first"),
+         item.text("second"), item.pair("top_tenth"), item.pair("rest"),
+         item.number("top_share_of_difference"), item.number("positions_first_lower"),
          item.number("responses_first_lower")});
   }
   for (const Json& line : document.list("likelihood")) {

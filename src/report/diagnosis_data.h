@@ -17,8 +17,8 @@ struct FitAndShift {
 };
 
 struct Concentration {
-  std::string source, first, second;
-  std::array<double, 2> top{}, rest{};  // mean KL of first and second
+  std::string source, rank_by, first, second;
+  std::array<double, 2> top{}, rest{};  // mean KL of first and second, on positions ranked by rank_by
   double top_share = 0, positions_first_lower = 0, responses_first_lower = 0;
 };
 

@@ -22,6 +22,7 @@ TEST(DiagnosisData, IsReadInFull) {
   EXPECT_EQ(data.kl[1][0], 0.14);
   EXPECT_EQ(data.fit_and_shift[0].fit, 0.29);
   EXPECT_EQ(data.concentration[0].top[1], 0.9);
+  EXPECT_EQ(data.concentration[0].rank_by, "R40");
   EXPECT_EQ(data.likelihood[0].cumulative.size(), 3u);
   EXPECT_EQ(data.norms[0].mean, 0.4);
   EXPECT_EQ(data.cosines[0].standard_error, 0.03);

@@ -257,16 +257,18 @@ std::vector<Table> diagnosis_tables(const DiagnosisData& d, size_t number) {
   Table concentration{
       .id = id("diagnosis-concentration"),
       .caption =
-          "Where the disagreement lies: mean KL on the tenth of positions where it is largest, and on the "
-          "rest",
-      .columns = {"prefixes of", "first", "second", "top tenth, first", "second", "rest, first", "second",
-                  "share of difference in top tenth, %", "positions where first is lower, %"},
-      .num_label_columns = 3};
+          "Where the disagreement lies: mean KL of two students on the tenth of positions where a third "
+          "one's "
+          "is largest, and on the rest",
+      .columns = {"prefixes of", "ranked by", "first", "second", "top tenth, first", "second", "rest, first",
+                  "second", "share of difference in top tenth, %", "positions where first is lower, %"},
+      .num_label_columns = 4};
   for (const Concentration& x : d.concentration)
     concentration.rows.push_back(
-        {.cells = {text_cell(x.source), text_cell(x.first), text_cell(x.second), number_cell(x.top[0], 4),
-                   number_cell(x.top[1], 4), number_cell(x.rest[0], 4), number_cell(x.rest[1], 4),
-                   number_cell(100 * x.top_share, 1), number_cell(100 * x.positions_first_lower, 1)}});
+        {.cells = {text_cell(x.source), text_cell(x.rank_by), text_cell(x.first), text_cell(x.second),
+                   number_cell(x.top[0], 4), number_cell(x.top[1], 4), number_cell(x.rest[0], 4),
+                   number_cell(x.rest[1], 4), number_cell(100 * x.top_share, 1),
+                   number_cell(100 * x.positions_first_lower, 1)}});
   Table likelihood{.id = id("diagnosis-likelihood"),
                    .caption = "Share of fixed prefixes that became less likely, %",
                    .columns = {"prefixes of", "from", "to", "less likely, %"},

@@ -97,11 +97,18 @@ std::string continued_state(const train::TrainConfig& config, const Inputs& inpu
   return identity_of({"continuation", initial_state(config, inputs), from});
 }
 
-std::string next_state(const std::string& before, const Source& source, const train::TrainConfig& config) {
-  std::string text = source_name(source);
+std::string next_state(const std::string& before, const Source& source, const train::TrainConfig& config,
+                       const Inputs& inputs) {
+  std::vector<std::string> parts = {before, source_name(source)};
   if (uses_bank(source, SourceKind::initial) || uses_bank(source, SourceKind::recent))
-    text += " of " + std::to_string(config.curriculum.bank.responses);
-  return identity_of({before, text});
+    parts.back() += " of " + std::to_string(config.curriculum.bank.responses);
+  const auto add_content = [&](const Source& plain) {
+    if (const auto found = inputs.banks.find(plain.path); found != inputs.banks.end())
+      parts.push_back(found->second);
+  };
+  add_content(source);
+  for (const Source& part : source.of) add_content(part);
+  return identity_of(parts);
 }
 
 std::string initial_bank_identity(const train::TrainConfig& config, const Inputs& inputs) {
@@ -118,10 +125,13 @@ KnownSources known_sources(const train::TrainConfig& config, std::optional<uint6
   KnownSources known;
   known.is_complete = true;
   for (const curriculum::Stage& stage : train::make_stages(config)) {
+    const uint64_t begin = known.sources.size();
     uint64_t end = total;
-    if (stage.iterations) end = std::min(total, known.sources.size() + *stage.iterations);
+    if (stage.iterations) end = std::min(total, begin + *stage.iterations);
     if (stage.until_trigger && tau) end = std::min(total, *tau);
-    while (known.sources.size() < end) known.sources.push_back(stage.source);
+    const uint64_t length = stage.iterations.value_or(total - begin);
+    for (uint64_t k = begin; k < end; ++k)
+      known.sources.push_back(curriculum::source_in_stage(stage, k - begin, length));
     if (stage.until_trigger && !tau) {
       known.is_complete = false;
       break;

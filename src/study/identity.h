@@ -4,6 +4,7 @@
 //   state k      state k - 1 and the source of iteration k
 // Settings of the curriculum and of the trigger do not enter: what they decide shows in the sources.
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,13 +32,16 @@ std::vector<std::string> influential_settings(const train::TrainConfig& config);
 // Content of what a configuration names; looked at once for every path.
 struct Inputs {
   std::string student, teacher, queries;
+  std::map<std::string, std::string> banks = {};  // rollout files of the stages, by path
 };
 
 std::string initial_state(const train::TrainConfig& config, const Inputs& inputs);
 // A continuation: settings of its own from the state of another run on.
 std::string continued_state(const train::TrainConfig& config, const Inputs& inputs, const std::string& from);
-// What an iteration of this source does to a state: sources that draw on banks depend on their size.
-std::string next_state(const std::string& before, const Source& source, const train::TrainConfig& config);
+// What an iteration of this source does to a state: sources that draw on banks depend on their size, those
+// that read files on their content.
+std::string next_state(const std::string& before, const Source& source, const train::TrainConfig& config,
+                       const Inputs& inputs);
 // The bank of the initial student that such a run replays.
 std::string initial_bank_identity(const train::TrainConfig& config, const Inputs& inputs);
 

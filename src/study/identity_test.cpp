@@ -27,9 +27,9 @@ TEST(Identity, KeepsTheBordersOfItsParts) {
 
 TEST(Identity, ChangesWithEverythingThatInfluencesResults) {
   std::set<std::string> seen = {state_0()};
-  for (const char* setting :
-       {"seed=2", "data.order_seed=1", "train.learning_rate=2e-6", "train.minibatch=64", "objective.top_k=8",
-        "rollout.temperature=0.9", "rollout.precision=f32", "train.reduction=minibatch_tokens"})
+  for (const char* setting : {"seed=2", "data.order_seed=1", "train.learning_rate=2e-6", "train.minibatch=64",
+                              "objective.top_k=8", "train.order=ranks", "rollout.temperature=0.9",
+                              "rollout.precision=f32", "train.reduction=minibatch_tokens"})
     EXPECT_TRUE(seen.insert(state_0({setting})).second) << setting;
   for (const Inputs& inputs :
        {Inputs{"x", kInputs.teacher, kInputs.queries}, Inputs{kInputs.student, "x", kInputs.queries},
@@ -57,7 +57,7 @@ TEST(Identity, OfALaterStateIsThatOfItsSources) {
   const Source current{.kind = SourceKind::current}, initial{.kind = SourceKind::initial};
   const auto walk = [&](const std::vector<Source>& sources, const train::TrainConfig& c) {
     std::string state = initial_state(c, kInputs);
-    for (const Source& source : sources) state = next_state(state, source, c);
+    for (const Source& source : sources) state = next_state(state, source, c, kInputs);
     return state;
   };
   EXPECT_EQ(walk({current, current}, config), walk({current, current}, config_with({"train.iterations=99"})));
@@ -65,6 +65,43 @@ TEST(Identity, OfALaterStateIsThatOfItsSources) {
   const auto larger = config_with({"curriculum.bank.responses=4800"});
   EXPECT_EQ(walk({current}, config), walk({current}, larger)) << "no bank in use";
   EXPECT_NE(walk({initial}, config), walk({initial}, larger));
+  Source mix{.kind = SourceKind::mix, .of = {current, initial}}, tilted = mix;
+  tilted.ratio = {3, 1};
+  EXPECT_NE(walk({mix}, config), walk({tilted}, config));
+  EXPECT_NE(walk({mix}, config), walk({mix}, larger)) << "a part is drawn from the bank";
+}
+
+TEST(Identity, KnowsBankFilesByTheirContent) {
+  const Source bank{.kind = SourceKind::bank, .path = "b.jsonl"};
+  const Source mix{.kind = SourceKind::mix, .of = {bank, {.kind = SourceKind::current}}};
+  for (const Source& source : {bank, mix}) {
+    Inputs other = kInputs;
+    other.banks["b.jsonl"] = "content";
+    const std::string state = next_state("before", source, config_with(), other);
+    EXPECT_EQ(next_state("before", source, config_with(), other), state);
+    other.banks["b.jsonl"] = "another content";
+    EXPECT_NE(next_state("before", source, config_with(), other), state);
+  }
+}
+
+TEST(KnownSources, FollowARatioThatMoves) {
+  const std::string stage = "{source: mix, of: [current, initial], ratio: [1, 0], ratio_to: [0, 1]}";
+  const auto open =
+      known_sources(config_with({"train.iterations=4",
+                                 "curriculum.stages=[{source: current, iterations: 1}, " + stage + "]"}),
+                    std::nullopt);
+  ASSERT_TRUE(open.is_complete);
+  ASSERT_EQ(open.sources.size(), 4u);
+  EXPECT_EQ(source_name(open.sources[1]), "mix(1 current,0 initial)");
+  EXPECT_EQ(source_name(open.sources[2]), "mix(current,initial)");
+  EXPECT_EQ(source_name(open.sources[3]), "mix(0 current,1 initial)");
+  const auto behind =
+      known_sources(config_with({"train.iterations=4",
+                                 "curriculum.stages=[{source: current, until: trigger}, " + stage + "]"}),
+                    2);
+  ASSERT_EQ(behind.sources.size(), 4u);
+  EXPECT_EQ(source_name(behind.sources[2]), "mix(1 current,0 initial)") << "from the trigger to the end";
+  EXPECT_EQ(source_name(behind.sources[3]), "mix(0 current,1 initial)");
 }
 
 TEST(KnownSources, EndAtATriggerThatIsNotSet) {

@@ -73,7 +73,7 @@ class Planner {
       first = initial_state(run.config, inputs);
     }
     RunProgress& progress = plan_.runs[r];
-    set_sources(progress, run.config, first, std::nullopt);
+    set_sources(progress, run.config, inputs, first, std::nullopt);
     if (progress.is_complete) return;
     const uint64_t done = num_done(r);
     if (done == 0) return;
@@ -82,19 +82,19 @@ class Planner {
     records.resize(std::min<size_t>(records.size(), done));
     progress.tau = find_tau(records, run.config);
     if (progress.tau)
-      set_sources(progress, run.config, first, progress.tau);
+      set_sources(progress, run.config, inputs, first, progress.tau);
     else if (done == run.config.train.iterations)
       progress.is_complete = true;  // no trigger to the end
   }
 
-  static void set_sources(RunProgress& progress, const train::TrainConfig& config, const std::string& first,
-                          std::optional<uint64_t> tau) {
+  static void set_sources(RunProgress& progress, const train::TrainConfig& config, const Inputs& inputs,
+                          const std::string& first, std::optional<uint64_t> tau) {
     auto known = known_sources(config, tau);
     progress.is_complete = known.is_complete;
     progress.sources = std::move(known.sources);
     progress.states = {first};
     for (const Source& source : progress.sources)
-      progress.states.push_back(next_state(progress.states.back(), source, config));
+      progress.states.push_back(next_state(progress.states.back(), source, config, inputs));
   }
 
   // Iterations of a run whose record the folder has.
@@ -296,9 +296,12 @@ bool Plan::is_complete() const {
 }
 
 Inputs InputCatalog::of(const train::TrainConfig& config) {
-  return {.student = model(config.student),
-          .teacher = model(config.teacher),
-          .queries = config.data.queries.empty() ? "" : file(config.data.queries)};
+  Inputs inputs{.student = model(config.student),
+                .teacher = model(config.teacher),
+                .queries = config.data.queries.empty() ? "" : file(config.data.queries)};
+  auto curriculum = config.curriculum;
+  train::visit_bank_paths(curriculum, [&](const std::string& path) { inputs.banks[path] = file(path); });
+  return inputs;
 }
 
 std::string InputCatalog::model(const std::string& path) {

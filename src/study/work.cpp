@@ -28,24 +28,13 @@ namespace {
 constexpr double kGigabyte = 1e9;
 
 // The stages that lead through these sources.
-std::vector<train::StageConfig> stages_through(const std::vector<Source>& sources,
-                                               const train::TrainConfig& config) {
+std::vector<train::StageConfig> stages_through(const std::vector<Source>& sources) {
   std::vector<train::StageConfig> stages;
-  const auto of_run = train::make_stages(config);
-  const Source* last = nullptr;
-  for (const Source& source : sources) {
-    if (last && *last == source) {
+  for (size_t i = 0; i < sources.size(); ++i)
+    if (i > 0 && sources[i] == sources[i - 1])
       ++*stages.back().iterations;
-      continue;
-    }
-    size_t same = 0;
-    while (of_run[same].source != source) ++same;
-    train::StageConfig stage = config.curriculum.stages[same];
-    stage.until.reset();
-    stage.iterations = 1;
-    stages.push_back(stage);
-    last = &source;
-  }
+    else
+      stages.push_back(train::stage_config(sources[i]));
   return stages;
 }
 
@@ -228,7 +217,7 @@ train::TrainConfig training_config(const Workshop& workshop, const Node& node) {
   if (!is_end) {
     std::vector<Source> sources = progress.sources;
     sources.resize(node.iteration);
-    config.curriculum.stages = stages_through(sources, config);
+    config.curriculum.stages = stages_through(sources);
     config.train.iterations = node.iteration;
   }
   // Runs that still wait for their trigger may leave this one at any of its iterations.

@@ -60,6 +60,7 @@ void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
       fail(from.string(), ": cannot branch at step ", step, ", iteration ", recorded.iteration, " used ",
            recorded.source, " where the new run uses ", expected);
     IterationRecord record = recorded;
+    record.stage = curriculum.stage_of(recorded.iteration);
     record.trigger = curriculum.close_iteration(curriculum::evidence_of(recorded));
     for (const StepRecord& s : record.steps) lines += io::metrics_line(s) + "\n";
     lines += io::metrics_line(record) + "\n";
@@ -79,8 +80,8 @@ void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
     for (uint64_t iteration = curriculum.closed_iterations() + 1; iteration <= parent.train.iterations;
          ++iteration)
       io::remove_bank(directory.rollouts(iteration));
-    for (const StageConfig& stage : parent.curriculum.stages)
-      if (stage.step && *stage.step > step) io::remove_bank(directory.recent_bank(*stage.step));
+    for (const uint64_t frozen : curriculum::freeze_steps(make_stages(parent)))
+      if (frozen > step) io::remove_bank(directory.recent_bank(frozen));
     write_file_atomically(directory.metrics(), lines);
     io::CheckpointStore store(directory.checkpoints());
     store.save(step, {.keep = 0, .keep_steps = {}}, [&](const Path& folder) {

@@ -2,16 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
+
+#include "train/batch_order.h"
 
 namespace ropd::train {
-namespace {
-
-int64_t length_of(const Rollout& rollout) {
-  return static_cast<int64_t>(rollout.prompt_ids.size() + rollout.response_ids.size());
-}
-
-}  // namespace
 
 std::vector<MinibatchRange> split(size_t rollouts, uint64_t minibatch) {
   std::vector<MinibatchRange> ranges;
@@ -21,28 +15,6 @@ std::vector<MinibatchRange> split(size_t rollouts, uint64_t minibatch) {
     begin += size;
   }
   return ranges;
-}
-
-std::vector<size_t> batch_order(std::span<const Rollout> rollouts, const TrainConfig& config) {
-  std::vector<size_t> order(rollouts.size());
-  std::iota(order.begin(), order.end(), 0);
-  if (!config.train.length_balanced) return order;
-  // Longest first, each to the minibatch with the fewest tokens that has room.
-  const auto sizes = minibatch_sizes(rollouts.size(), config.train.minibatch);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return length_of(rollouts[a]) > length_of(rollouts[b]); });
-  std::vector<std::vector<size_t>> dealt(sizes.size());
-  std::vector<int64_t> tokens(sizes.size(), 0);
-  for (const size_t i : order) {
-    size_t best = sizes.size();
-    for (size_t b = 0; b < sizes.size(); ++b)
-      if (dealt[b].size() < sizes[b] && (best == sizes.size() || tokens[b] < tokens[best])) best = b;
-    dealt[best].push_back(i);
-    tokens[best] += length_of(rollouts[i]);
-  }
-  order.clear();
-  for (const auto& part : dealt) order.insert(order.end(), part.begin(), part.end());
-  return order;
 }
 
 std::vector<uint64_t> minibatch_sizes(uint64_t responses, uint64_t minibatch) {

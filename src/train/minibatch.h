@@ -1,5 +1,5 @@
-// From a scored batch to weighted microbatches: the split into minibatches and shards, the three reductions,
-// the packing (method.md sections 2 and 4).
+// From a scored batch, already in its order (batch_order.h), to weighted microbatches: the split into
+// minibatches and shards, the three reductions, the packing (method.md sections 2 and 4).
 #pragma once
 #include <cstdint>
 #include <span>
@@ -25,10 +25,6 @@ struct MinibatchRange {
 };
 // 480, 128 -> 128 128 128 96
 std::vector<MinibatchRange> split(size_t rollouts, uint64_t minibatch);
-
-// The order in which an iteration's responses are split: as recorded, or by length dealt out so that
-// minibatches weigh the same number of tokens.
-std::vector<size_t> batch_order(std::span<const Rollout> rollouts, const TrainConfig& config);
 
 // How many responses each update of an iteration takes: 480, 128 -> 128 128 128 96.
 std::vector<uint64_t> minibatch_sizes(uint64_t responses, uint64_t minibatch);

@@ -115,13 +115,5 @@ TEST(Minibatch, AResponseWithoutValidPositionsLeavesTheOthersTheirWeights) {
   }
 }
 
-TEST(Minibatch, KeepsTheRecordedOrderUnlessBalanced) {
-  const Batch batch({1, 9, 2, 8, 3, 7});
-  TrainConfig config = config_of(Reduction::dynamic_microbatch, 2, 100);
-  EXPECT_THAT(batch_order(batch.rollouts, config), ElementsAre(0, 1, 2, 3, 4, 5));
-  config.train.length_balanced = true;
-  EXPECT_THAT(batch_order(batch.rollouts, config), ElementsAre(1, 0, 3, 2, 5, 4));  // 9+1, 8+2, 7+3
-}
-
 }  // namespace
 }  // namespace ropd::train

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
 #include "base/stopwatch.h"
 #include "curriculum/bank_cursor.h"
+#include "curriculum/mixture.h"
 #include "distill/scoring.h"
 #include "rollout/streams.h"
 
@@ -74,9 +76,9 @@ void RolloutSupply::check_initial_bank() const {
   const Path path = directory_.initial_bank();
   const auto found = io::read_bank_meta(path);
   if (!found) return;  // read_bank tells of it
-  const auto expected =
-      rollout::bank_meta(generator_.config(), generator_.precision(), kInitial.step, bank_requests(kInitialBank),
-                         {.model = model_name(kInitial), .fingerprint = generator_.fingerprint(kInitial)});
+  const auto expected = rollout::bank_meta(
+      generator_.config(), generator_.precision(), kInitial.step, bank_requests(kInitialBank),
+      {.model = model_name(kInitial), .fingerprint = generator_.fingerprint(kInitial)});
   const std::string difference = io::bank_difference(*found, expected);
   if (!difference.empty())
     fail(path.string(), ": was made in another way: ", difference,
@@ -102,9 +104,8 @@ bool RolloutSupply::freeze_recent_bank(uint64_t step) {
 
 SuppliedRollouts RolloutSupply::sample(uint64_t iteration, uint64_t step, uint64_t count,
                                        SupplyState& state) {
-  const auto requests =
-      take_requests(queries_, state.next_request, count, rollout::training_stream(config_.seed, step),
-                    config_.data.grouped);
+  const auto requests = take_requests(queries_, state.next_request, count,
+                                      rollout::training_stream(config_.seed, step), config_.data.grouped);
   const Path path = directory_.rollouts(iteration);
   const rollout::Policy policy{.is_initial = false, .step = step};
   const std::string fingerprint = generator_.fingerprint(policy);
@@ -151,42 +152,66 @@ std::vector<Rollout> RolloutSupply::read_bank(const Source& source, const Path& 
   return rollouts;
 }
 
+// Under which name the position in a bank is kept: not by a file's path, which may be another one when a run
+// goes on from another directory, but by its place among the files that the stages name.
+std::string RolloutSupply::bank_key(const Source& source, SupplyState& state) const {
+  if (source.kind != SourceKind::bank) return source_name(source);
+  std::vector<std::string> paths;
+  CurriculumConfig curriculum = config_.curriculum;
+  visit_bank_paths(curriculum, [&](const std::string& path) { paths.push_back(path); });
+  std::set<std::string> before;
+  for (const std::string& path : paths) {
+    before.insert(path);
+    if (path == source.path) break;
+  }
+  const std::string key = "bank " + std::to_string(before.size());
+  // Earlier versions kept it by the path.
+  if (auto old = state.bank_positions.extract(source_name(source))) {
+    old.key() = key;
+    state.bank_positions.insert(std::move(old));
+  }
+  return key;
+}
+
 std::vector<Rollout> RolloutSupply::from_bank(const Source& source, uint64_t count, SupplyState& state) {
-  const std::string name = source_name(source);
+  const std::string name = source_name(source), key = bank_key(source, state);
   const Path path = source.kind == SourceKind::initial  ? directory_.initial_bank()
                     : source.kind == SourceKind::recent ? directory_.recent_bank(source.step)
                                                         : Path(source.path);
   if (!banks_.contains(name)) banks_[name] = read_bank(source, path);
-  if (state.bank_positions.emplace(name, 0).second) ++state.rounds;
+  if (state.bank_positions.emplace(key, 0).second) ++state.rounds;
   const auto& bank = banks_[name];
-  curriculum::BankCursor cursor(path.string(), bank.size(), state.bank_positions[name]);
+  curriculum::BankCursor cursor(path.string(), bank.size(), state.bank_positions[key]);
   std::vector<Rollout> rollouts;
   for (const size_t row : cursor.take(count)) rollouts.push_back(bank[row]);
-  state.bank_positions[name] = cursor.position();
+  state.bank_positions[key] = cursor.position();
   return rollouts;
 }
 
-// Alternating, so that every minibatch of even size holds the same number from each.
+// Each part gives its responses in its own order; a part without a place is not drawn on at all.
 SuppliedRollouts RolloutSupply::mix(const Source& source, uint64_t iteration, uint64_t step,
                                     SupplyState& state) {
-  const uint64_t share = config_.train.responses_per_iteration / source.of.size();
+  const size_t num_parts = source.of.size();
+  const auto places = curriculum::interleave(source.ratio, num_parts, config_.train.responses_per_iteration);
   SuppliedRollouts mixed;
-  std::vector<std::vector<Rollout>> parts;
-  for (const Source& part : source.of) {
-    if (part.kind != SourceKind::current) {
-      parts.push_back(from_bank(part, share, state));
+  std::vector<std::vector<Rollout>> parts(num_parts);
+  for (size_t p = 0; p < num_parts; ++p) {
+    const uint64_t count = static_cast<uint64_t>(std::count(places.begin(), places.end(), p));
+    if (count == 0) continue;
+    if (source.of[p].kind != SourceKind::current) {
+      parts[p] = from_bank(source.of[p], count, state);
       continue;
     }
-    mixed = sample(iteration, step, share, state);
+    mixed = sample(iteration, step, count, state);
     if (!mixed.is_complete) return mixed;
-    parts.push_back(std::exchange(mixed.rollouts, {}));
+    parts[p] = std::exchange(mixed.rollouts, {});
     mixed.scores.clear();
   }
-  for (size_t i = 0; i < share; ++i)
-    for (uint32_t part = 0; part < parts.size(); ++part) {
-      mixed.rollouts.push_back(std::move(parts[part][i]));
-      mixed.source.push_back(part);
-    }
+  std::vector<size_t> next(num_parts, 0);
+  for (const uint32_t part : places) {
+    mixed.rollouts.push_back(std::move(parts[part][next[part]++]));
+    mixed.source.push_back(part);
+  }
   return mixed;
 }
 

@@ -71,6 +71,7 @@ class RolloutSupply {
   bool make_bank(const Path& path, const rollout::Policy& policy, const std::string& part);
   std::vector<Rollout> read_bank(const Source& source, const Path& path) const;
   SuppliedRollouts sample(uint64_t iteration, uint64_t step, uint64_t count, SupplyState& state);
+  std::string bank_key(const Source& source, SupplyState& state) const;
   std::vector<Rollout> from_bank(const Source& source, uint64_t count, SupplyState& state);
   SuppliedRollouts mix(const Source& source, uint64_t iteration, uint64_t step, SupplyState& state);
 };

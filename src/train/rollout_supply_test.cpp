@@ -190,6 +190,48 @@ TEST_F(Curricula, AMixHoldsHalfOfEachInEveryMinibatch) {
   }
 }
 
+// Two files, three responses of the first to two of the second: places 0 1 0 1 0 | 0 1 0 1 0, by .6 .4;
+// .2 .8; .8 .2; .4 .6; 1 0.
+TEST_F(Curricula, AMixOfTwoFilesKeepsItsRatioAndTheirOrder) {
+  const auto rows = test::random_rollouts(16, 37, 3);
+  const Path first = world.write_bank("first.jsonl", {rows.begin(), rows.begin() + 10});
+  const Path second = world.write_bank("second.jsonl", {rows.begin() + 10, rows.end()});
+  const TrainConfig config =
+      world.config("run", {"curriculum.stages=[{source: mix, of: [\"bank:" + first.string() +
+                           "\", \"bank:" + second.string() + "\"], ratio: [3, 2]}]"});
+  const auto directory = io::RunDirectory::create(config.output, "test: 1\n", "{}\n");
+  const ModelPair models = load_models(config);
+  const QuerySet queries;
+  LocalRun local(config, directory, models, queries);
+  const Source mix = make_stages(config)[0].source;
+  const auto ids = [&](const SuppliedRollouts& supplied) {
+    std::vector<size_t> result;
+    for (const Rollout& rollout : supplied.rollouts)
+      for (size_t i = 0; i < rows.size(); ++i)
+        if (rows[i].query_id == rollout.query_id && rows[i].sample == rollout.sample) result.push_back(i);
+    return result;
+  };
+  const auto one = local.supply.take(mix, 1, 0);
+  EXPECT_THAT(one.source, ElementsAre(0, 1, 0, 1, 0, 0, 1, 0, 1, 0));
+  EXPECT_THAT(ids(one), ElementsAre(0, 10, 1, 11, 2, 3, 12, 4, 13, 5));
+  // The files go on where they were, each by itself; the second one starts over behind its six rows.
+  EXPECT_THAT(ids(local.supply.take(mix, 2, 3)), ElementsAre(6, 14, 7, 15, 8, 9, 10, 0, 11, 1));
+  EXPECT_EQ(local.supply.state().rounds, 2u);
+  EXPECT_EQ(local.supply.state().consumed, 20u);
+}
+
+TEST_F(Curricula, AnAnnealedMixGoesFromOneSourceToTheOther) {
+  const auto metrics = run("[{source: mix, of: [current, initial], ratio: [1, 0], ratio_to: [0, 1]}]", 3);
+  EXPECT_THAT(sources_of(metrics),
+              ElementsAre("mix(1 current,0 initial)", "mix(current,initial)", "mix(0 current,1 initial)"));
+  EXPECT_EQ(metrics.iterations[0].rollout_policy_age, 0);
+  EXPECT_EQ(metrics.iterations[1].rollout_policy_age, 1.5);
+  EXPECT_EQ(metrics.iterations[2].rollout_policy_age, 6);
+  EXPECT_EQ(io::read_rollouts(world.path("run") / "rollouts" / "iter-0002.jsonl").size(), 5u);
+  EXPECT_FALSE(std::filesystem::exists(world.path("run") / "rollouts" / "iter-0003.jsonl")) << "no place";
+  EXPECT_EQ(budget_of(metrics), (Budget{30, 9, 6, 3}));
+}
+
 TEST_F(Curricula, AContinuationRunsItsOwnStages) {
   run("[{source: current}]", 2);
   const Path checkpoint = world.path("run") / "checkpoints" / "step-00006";

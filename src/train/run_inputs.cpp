@@ -14,17 +14,31 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The bank files of a stage with the most responses that an iteration takes of each.
+std::vector<std::pair<std::string, uint64_t>> bank_files(const curriculum::Stage& stage, uint64_t responses) {
+  const Source& source = stage.source;
+  if (source.kind == SourceKind::bank) return {{source.path, responses}};
+  std::vector<std::pair<std::string, uint64_t>> files;
+  if (source.of.empty()) return files;
+  const auto first = curriculum::places_of_parts(source.ratio, source.of.size(), responses);
+  const auto last = curriculum::places_of_parts(stage.ratio_to.empty() ? source.ratio : stage.ratio_to,
+                                                source.of.size(), responses);
+  for (size_t p = 0; p < source.of.size(); ++p)
+    if (source.of[p].kind == SourceKind::bank)
+      files.emplace_back(source.of[p].path, std::max(first[p], last[p]));
+  return files;
+}
+
 void check_banks(const TrainConfig& config, const ModelPair& models) {
-  for (const StageConfig& stage : config.curriculum.stages) {
-    if (!stage.path) continue;
-    const size_t rows = io::read_rollouts(*stage.path, {.vocab_size = models.student->config().vocab_size,
-                                                        .eos_ids = models.eos_ids})
-                            .size();
-    const uint64_t taken = config.train.responses_per_iteration / std::max<size_t>(stage.of.size(), 1);
-    if (rows < taken)
-      fail(*stage.path, ": holds ", rows, " rollouts, an iteration takes ", taken,
-           "; sample a larger bank or lower train.responses_per_iteration");
-  }
+  for (const curriculum::Stage& stage : make_stages(config))
+    for (const auto& [path, taken] : bank_files(stage, config.train.responses_per_iteration)) {
+      const size_t rows = io::read_rollouts(path, {.vocab_size = models.student->config().vocab_size,
+                                                   .eos_ids = models.eos_ids})
+                              .size();
+      if (rows < taken)
+        fail(path, ": holds ", rows, " rollouts, an iteration takes ", taken,
+             "; sample a larger bank or lower train.responses_per_iteration");
+    }
 }
 
 void check_continuation(const Path& checkpoint) {
@@ -54,9 +68,13 @@ InputFiles input_files(const TrainConfig& config) {
     if (fs::is_regular_file(path)) files[role] = {{"", path}};
   };
   add("queries", config.data.queries);
-  for (size_t i = 0; i < config.curriculum.stages.size(); ++i)
-    if (const auto& path = config.curriculum.stages[i].path)
-      add("bank of stage " + std::to_string(i + 1), *path);
+  const auto stages = make_stages(config);
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const auto banks = bank_files(stages[i], config.train.responses_per_iteration);
+    for (size_t b = 0; b < banks.size(); ++b)
+      add("bank " + (b > 0 ? std::to_string(b + 1) + " " : "") + "of stage " + std::to_string(i + 1),
+          banks[b].first);
+  }
   // The manifest vouches for the rest of a checkpoint.
   if (config.continue_from) add("continue_from", Path(*config.continue_from) / "MANIFEST.json");
   if (config.eval.suite && !eval::built_in_suite(*config.eval.suite)) add("eval.suite", *config.eval.suite);
@@ -76,8 +94,7 @@ TrainConfig with_paths_from(TrainConfig config, const Path& directory) {
   move(config.eval.data);
   if (config.continue_from) move(*config.continue_from);
   if (config.eval.suite && !eval::built_in_suite(*config.eval.suite)) move(*config.eval.suite);
-  for (StageConfig& stage : config.curriculum.stages)
-    if (stage.path) move(*stage.path);
+  visit_bank_paths(config.curriculum, move);
   return config;
 }
 

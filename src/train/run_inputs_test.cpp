@@ -45,6 +45,29 @@ TEST(RunInputs, ABankIsCheckedAtTheStart) {
   EXPECT_THAT(refused(foreign), HasSubstr("bank.jsonl:4"));
 }
 
+TEST(RunInputs, EveryFileOfAMixIsAnInputAndNeedsTheRowsOfItsShare) {
+  const test::TinyWorld world;
+  world.write_bank("a.jsonl", test::random_rollouts(9, 37, 1));
+  world.write_bank("b.jsonl", test::random_rollouts(4, 37, 2));
+  const auto config = [&](const std::string& ratios) {
+    return world.config("run",
+                        {"curriculum.stages=[{source: mix, of: [\"bank:" + world.path("a.jsonl").string() +
+                         "\", \"bank:" + world.path("b.jsonl").string() + "\"], " + ratios + "}]"});
+  };
+  const InputFiles files = input_files(config("ratio: [3, 2]"));
+  EXPECT_EQ(files.at("bank of stage 1")[0].path, world.path("a.jsonl"));
+  EXPECT_EQ(files.at("bank 2 of stage 1")[0].path, world.path("b.jsonl"));
+  EXPECT_EQ(error_of([&] { (void)load_inputs(config("ratio: [3, 2]")); }), "no error");
+  EXPECT_THAT(error_of([&] { (void)load_inputs(config("ratio: [1, 1]")); }),
+              HasSubstr("b.jsonl: holds 4 rollouts, an iteration takes 5"));
+  EXPECT_THAT(error_of([&] { (void)load_inputs(config("ratio: [3, 2], ratio_to: [1, 0]")); }),
+              HasSubstr("a.jsonl: holds 9 rollouts, an iteration takes 10"));
+  TrainConfig relative = config("ratio: [3, 2]");
+  relative.curriculum.stages[0].of = {"bank:a.jsonl", "current"};
+  EXPECT_EQ(with_paths_from(relative, world.path("")).curriculum.stages[0].of[0],
+            "bank:" + (world.path("") / "a.jsonl").string());
+}
+
 TEST(RunInputs, RelativePathsBeginWhereTheRunBegan) {
   const test::TinyWorld world;
   TrainConfig config = world.config("run");

@@ -176,14 +176,50 @@ TEST_F(Session, TheLengthAlarmComparesWithTheFirstIterationOfAllSessions) {
   EXPECT_GT(factors.size(), 2u);  // another first iteration would show
 }
 
-TEST_F(Session, StopsInsideAnIterationThatScoresEveryMinibatch) {
+TEST_F(Session, StopsInsideAnIterationThatScoresEveryMinibatchInEveryOrder) {
+  std::set<std::string> endings;
+  for (const std::string order : {"recorded", "ranks", "ranks_balanced"}) {
+    const std::vector<std::string> settings = {"train.rescore=minibatch",
+                                               "train.iterations=3",
+                                               "train.shards=2",
+                                               "train.order=" + order,
+                                               "curriculum.stages=[{source: mix, of: [current, initial]}]",
+                                               "train.reduction=source_balanced"};
+    const std::string expected = uninterrupted(world.config("whole-" + order, settings));
+    const TrainConfig pieces = world.config("pieces-" + order, settings);
+    EXPECT_EQ(run_in_pieces(pieces, [](const StepRecord&) { return true; }), 9);
+    EXPECT_EQ(final_weights(pieces), expected) << order;
+    endings.insert(expected);
+  }
+  EXPECT_EQ(endings.size(), 3u) << "the orders are three";
+}
+
+TEST_F(Session, StopsInsideAnAnnealedMix) {
   const std::vector<std::string> settings = {
-      "train.rescore=minibatch", "train.iterations=3", "train.length_balanced=true",
-      "curriculum.stages=[{source: mix, of: [current, initial]}]", "train.reduction=source_balanced"};
+      "train.iterations=4", "train.reduction=source_balanced",
+      "curriculum.stages=[{source: mix, of: [current, initial], ratio: [3, 1], ratio_to: [0, 1]}]"};
   const std::string expected = uninterrupted(world.config("whole", settings));
   const TrainConfig pieces = world.config("pieces", settings);
-  EXPECT_EQ(run_in_pieces(pieces, [](const StepRecord&) { return true; }), 9);
+  EXPECT_EQ(run_in_pieces(pieces, [](const StepRecord&) { return true; }), 12);
   EXPECT_EQ(final_weights(pieces), expected);
+}
+
+// Where a bank lies is not what it is: a run that goes on elsewhere goes on at the same row.
+TEST_F(Session, ABankThatWasMovedGoesOnAtItsRow) {
+  const auto rows = test::random_rollouts(40, 37, 9);
+  const Path bank = world.write_bank("bank.jsonl", rows), moved = world.write_bank("moved.jsonl", rows);
+  const auto stages = [](const Path& path) {
+    return "curriculum.stages=[{source: bank, path: " + path.string() + "}]";
+  };
+  const std::string expected = uninterrupted(world.config("whole", {"train.iterations=4", stages(bank)}));
+  const TrainConfig config = world.config("run", {"train.iterations=4", stages(bank)});
+  start_run(config, "test", {.on_step = [](const StepRecord& step) {
+              if (step.step == 4) request_stop();
+            }});
+  clear_stop_request();
+  std::filesystem::remove(bank);
+  ASSERT_EQ(resume_run(config.output, "test", {}, {.overrides = {stages(moved)}}), RunOutcome::done);
+  EXPECT_EQ(final_weights(config), expected);
 }
 
 // Killed at system calls drawn at random: what lies on the disk between two of them is all a kill can leave.
@@ -482,6 +518,15 @@ TEST_F(Session, ARunOfAnEarlierVersionGoesOnWithOneShard) {
   write_file_atomically(file, without);
   std::filesystem::remove(Path(config.output) / "inputs.json");  // that version knew no such file
   EXPECT_EQ(load_run_config(file).train.shards, 1u);
+  const auto with_balancing = [&](const std::string& value) {
+    std::string text = without;
+    text.insert(text.find("train:") + 6, "\n  length_balanced: " + value);
+    write_file_atomically(file, text);
+  };
+  with_balancing("true");
+  EXPECT_THAT(error_of([&] { resume_run(config.output, "test"); }),
+              HasSubstr("train.length_balanced is true"));
+  with_balancing("false");
   ASSERT_EQ(resume_run(config.output, "test"), RunOutcome::done);
   EXPECT_EQ(final_weights(config), expected);
 }

@@ -33,8 +33,7 @@ bool may_change(const std::string& key) {
 // Stages may read their banks from another place.
 bool differ_in_paths_only(const TrainConfig& before, const TrainConfig& after) {
   const auto without_paths = [](CurriculumConfig curriculum) {
-    for (StageConfig& stage : curriculum.stages)
-      if (stage.path) stage.path = "moved";
+    visit_bank_paths(curriculum, [](std::string& path) { path = "moved"; });
     return config_to_yaml(curriculum);
   };
   return without_paths(before.curriculum) == without_paths(after.curriculum);

@@ -1,6 +1,7 @@
 #include "train/train_config.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/error.h"
 #include "base/yaml.h"
@@ -11,11 +12,43 @@
 namespace ropd::train {
 namespace {
 
+constexpr std::string_view kBankPart = "bank:", kRecentPart = "recent:";
+
+// A part of a mix by its name. What stands behind the colon may be given by the stage instead. Nothing when
+// it is no such name.
+std::optional<Source> part_of(const std::string& name, const StageConfig& stage) {
+  if (name == "current") return Source{.kind = SourceKind::current};
+  if (name == "initial") return Source{.kind = SourceKind::initial};
+  if (name == "recent") return Source{.kind = SourceKind::recent, .step = stage.step.value_or(0)};
+  if (name == "bank") return Source{.kind = SourceKind::bank, .path = stage.path.value_or("")};
+  if (name.starts_with(kBankPart) && name.size() > kBankPart.size())
+    return Source{.kind = SourceKind::bank, .path = name.substr(kBankPart.size())};
+  if (!name.starts_with(kRecentPart)) return std::nullopt;
+  Source source{.kind = SourceKind::recent};
+  const char* end = name.data() + name.size();
+  const auto [stopped, error] = std::from_chars(name.data() + kRecentPart.size(), end, source.step);
+  if (error != std::errc() || stopped != end || source.step == 0) return std::nullopt;
+  return source;
+}
+
+// Of a stage whose parts were checked.
+Source make_source(const StageConfig& stage) {
+  Source source{.kind = stage.source};
+  if (source.kind == SourceKind::recent) source.step = stage.step.value_or(0);
+  if (source.kind == SourceKind::bank) source.path = stage.path.value_or("");
+  for (const std::string& name : stage.of) source.of.push_back(part_of(name, stage).value());
+  source.ratio = curriculum::reduced(stage.ratio);
+  return source;
+}
+
+bool uses(const Source& source, SourceKind kind) {
+  return source.kind == kind || std::any_of(source.of.begin(), source.of.end(),
+                                            [&](const Source& part) { return uses(part, kind); });
+}
+
 bool has_source(const TrainConfig& config, SourceKind kind) {
-  return std::any_of(
-      config.curriculum.stages.begin(), config.curriculum.stages.end(), [&](const StageConfig& stage) {
-        return stage.source == kind || std::find(stage.of.begin(), stage.of.end(), kind) != stage.of.end();
-      });
+  return std::any_of(config.curriculum.stages.begin(), config.curriculum.stages.end(),
+                     [&](const StageConfig& stage) { return uses(make_source(stage), kind); });
 }
 
 bool has_trigger(const TrainConfig& config) {
@@ -23,27 +56,22 @@ bool has_trigger(const TrainConfig& config) {
                      [](const StageConfig& stage) { return stage.until.has_value(); });
 }
 
-Source make_source(SourceKind kind, const StageConfig& stage) {
-  Source source{.kind = kind};
-  if (kind == SourceKind::recent) source.step = stage.step.value_or(0);
-  if (kind == SourceKind::bank) source.path = stage.path.value_or("");
-  if (kind == SourceKind::mix)
-    for (const SourceKind part : stage.of) source.of.push_back(make_source(part, stage));
-  return source;
-}
-
 void check_mix(const TrainConfig& config, const ConfigPlace& place) {
   const bool has_mix = has_source(config, SourceKind::mix);
   if (config.train.reduction == Reduction::source_balanced && !has_mix)
     place.refuse({"train.reduction"},
                  " is source_balanced, but no stage of curriculum.stages is a mix; use minibatch_tokens");
-  if (!has_mix) return;
-  for (const uint64_t size : minibatch_sizes(config.train.responses_per_iteration, config.train.minibatch))
-    if (size % 2 != 0)
-      place.refuse({"train.minibatch", "train.responses_per_iteration", "curriculum.stages"}, " ",
-                   config.train.minibatch, " and train.responses_per_iteration ",
-                   config.train.responses_per_iteration, " give a minibatch of ", size,
-                   ", a mix needs even minibatches");
+  for (const StageConfig& stage : config.curriculum.stages) {
+    const Source source = make_source(stage);
+    if (source.of.empty() || !source.ratio.empty() || !stage.ratio_to.empty()) continue;
+    for (const uint64_t size : minibatch_sizes(config.train.responses_per_iteration, config.train.minibatch))
+      if (size % source.of.size() != 0)
+        place.refuse({"train.minibatch", "train.responses_per_iteration", "curriculum.stages"}, " ",
+                     config.train.minibatch, " and train.responses_per_iteration ",
+                     config.train.responses_per_iteration, " give a minibatch of ", size, ", a mix of ",
+                     source.of.size(), " equal parts needs minibatches that are a multiple of ",
+                     source.of.size(), "; with a ratio of its own it comes as close as it can");
+  }
 }
 
 // A bank the run samples itself is a whole number of batches; a file may be any size.
@@ -90,6 +118,11 @@ void OptimizationConfig::validate(const ConfigPlace& place) const {
     place.refuse({"minibatch", "responses_per_iteration"}, " is ", minibatch,
                  ", larger than train.responses_per_iteration ", responses_per_iteration,
                  "; every gradient would be scaled down by their ratio");
+  if (order != Order::recorded && (responses_per_iteration % shards != 0 || minibatch % shards != 0))
+    place.refuse({"order", "shards", "responses_per_iteration", "minibatch"}, " is ", enum_text(order), ": ",
+                 shards, " ranks (train.shards) share train.responses_per_iteration ",
+                 responses_per_iteration, " and train.minibatch ", minibatch,
+                 " equally, so both must be multiples of ", shards);
   for (const double beta : betas)
     if (!(beta < 1)) place.refuse({"betas"}, " must be below 1, got ", beta);
 }
@@ -107,18 +140,26 @@ void ObjectiveSection::validate(const ConfigPlace& place) const {
 }
 
 void StageConfig::validate(const ConfigPlace& place) const {
-  const auto uses = [&](SourceKind kind) {
-    return source == kind || std::find(of.begin(), of.end(), kind) != of.end();
-  };
   const auto name = enum_text(source);
-  if (source == SourceKind::mix && of.size() != 2)
-    place.refuse({"of", ""}, ": a mix has of: [two sources], got ", of.size());
+  if (source == SourceKind::mix && of.size() < 2)
+    place.refuse({"of", ""}, ": a mix has of: [at least two sources], got ", of.size());
   if (source != SourceKind::mix && !of.empty())
     place.refuse({"of"}, ": source ", name, " takes no `of`; only a mix does");
-  if (uses(SourceKind::recent) != step.has_value())
+  for (const auto& [key, numbers] : {std::pair{"ratio", &ratio}, {"ratio_to", &ratio_to}})
+    if (!numbers->empty() && numbers->size() != of.size())
+      place.refuse({key, ""}, ": has ", numbers->size(), " numbers, `of` names ", of.size(), " sources");
+  for (const std::string& part : of)
+    if (!part_of(part, *this))
+      place.refuse({"of"}, ": \"", part,
+                   "\" is no source of a mix; expected current, initial, recent:STEP or "
+                   "bank:FILE");
+  const auto is_named = [&](SourceKind kind) {
+    return source == kind || std::find(of.begin(), of.end(), enum_text(kind)) != of.end();
+  };
+  if (is_named(SourceKind::recent) != step.has_value())
     place.refuse({"step", ""}, ": source ", name,
                  step ? " takes no step; only recent does" : " needs step: the frozen student's");
-  if (uses(SourceKind::bank) != path.has_value())
+  if (is_named(SourceKind::bank) != path.has_value())
     place.refuse({"path", ""}, ": source ", name,
                  path ? " takes no path; only bank does" : " needs path: a rollout file");
 }
@@ -161,17 +202,25 @@ TrainConfig load_run_config(const Path& path) {
 
 TrainConfig parse_run_config(std::string_view yaml, std::string_view where,
                              std::span<const std::string> overrides) {
-  const ConfigNode written = parse_yaml_document(yaml, where);
-  const auto item = [](const ConfigNode& map, std::string_view name) {
+  ConfigNode written = parse_yaml_document(yaml, where);
+  const auto item = [](ConfigNode& map, std::string_view name) {
     return std::find_if(map.items.begin(), map.items.end(),
                         [&](const ConfigNode& node) { return node.name == name; });
   };
   const auto train = item(written, "train");
-  const bool has_shards = train != written.items.end() && item(*train, "shards") != train->items.end();
+  const bool has_train = train != written.items.end();
   std::vector<std::string> added;
-  if (!has_shards) added.push_back("train.shards=1");
+  if (!has_train || item(*train, "shards") == train->items.end()) added.push_back("train.shards=1");
   added.insert(added.end(), overrides.begin(), overrides.end());
-  return parse_train_config(yaml, where, added);
+  if (!has_train) return parse_train_config(yaml, where, added);
+  const auto balanced = item(*train, "length_balanced");
+  if (balanced == train->items.end()) return parse_train_config(yaml, where, added);
+  if (write_value(*balanced) != "false")
+    fail(where, ": train.length_balanced is ", write_value(*balanced),
+         ", an order of the batch that this version does not have any more; go on with the version that "
+         "began the run, or start a new one with train.order");
+  train->items.erase(balanced);
+  return parse_train_config(write_yaml(written), where, added);
 }
 
 uint64_t steps_per_iteration(const TrainConfig& config) {
@@ -181,8 +230,28 @@ uint64_t steps_per_iteration(const TrainConfig& config) {
 std::vector<curriculum::Stage> make_stages(const TrainConfig& config) {
   std::vector<curriculum::Stage> stages;
   for (const StageConfig& stage : config.curriculum.stages)
-    stages.push_back({make_source(stage.source, stage), stage.iterations, stage.until.has_value()});
+    stages.push_back({make_source(stage), stage.iterations, stage.until.has_value(), stage.ratio_to});
   return stages;
+}
+
+StageConfig stage_config(const Source& source) {
+  StageConfig stage{.source = source.kind, .iterations = 1, .ratio = source.ratio};
+  if (source.kind == SourceKind::recent) stage.step = source.step;
+  if (source.kind == SourceKind::bank) stage.path = source.path;
+  for (const Source& part : source.of) stage.of.push_back(source_name(part));
+  return stage;
+}
+
+void visit_bank_paths(CurriculumConfig& curriculum, const std::function<void(std::string& path)>& visit) {
+  for (StageConfig& stage : curriculum.stages) {
+    if (stage.path) visit(*stage.path);
+    for (std::string& part : stage.of) {
+      if (!part.starts_with(kBankPart)) continue;
+      std::string path = part.substr(kBankPart.size());
+      visit(path);
+      part = std::string(kBankPart) + path;
+    }
+  }
 }
 
 curriculum::Curriculum make_curriculum(const TrainConfig& config, uint64_t first_step) {

@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -67,6 +68,11 @@ constexpr auto enum_names(Reduction) {
 enum class Rescore { iteration, minibatch };
 constexpr auto enum_names(Rescore) {
   return std::array{EnumName{Rescore::iteration, "iteration"}, EnumName{Rescore::minibatch, "minibatch"}};
+}
+enum class Order { recorded, ranks, ranks_balanced };
+constexpr auto enum_names(Order) {
+  return std::array{EnumName{Order::recorded, "recorded"}, EnumName{Order::ranks, "ranks"},
+                    EnumName{Order::ranks_balanced, "ranks_balanced"}};
 }
 enum class StageEnd { trigger };
 constexpr auto enum_names(StageEnd) { return std::array{EnumName{StageEnd::trigger, "trigger"}}; }
@@ -148,7 +154,7 @@ struct OptimizationConfig {
   uint64_t shards = 8;
   uint64_t microbatch_tokens = 32768;
   Rescore rescore = Rescore::iteration;
-  bool length_balanced = false;
+  Order order = Order::recorded;
   uint64_t max_skipped_steps = 3;
   Auto<double> activation_memory_gb;
   void fields(auto&& field) {
@@ -173,7 +179,9 @@ struct OptimizationConfig {
     field("microbatch_tokens", microbatch_tokens, "of a shard, packed into one forward and backward pass",
           at_least(1));
     field("rescore", rescore, "when candidates, coefficients and the old policy are computed");
-    field("length_balanced", length_balanced, "reorder each batch by length before the split");
+    field("order", order,
+          "which responses share a minibatch: consecutive ones, or as a data-parallel trainer divides them "
+          "(every rank's next piece, a rank is a shard), also behind its length balancing");
     field("max_skipped_steps", max_skipped_steps, "stop after so many non-finite steps in a row; 0 = never");
     field("activation_memory_gb", activation_memory_gb,
           "kept between forward and backward; the rest is recomputed", above(0));
@@ -217,14 +225,20 @@ struct StageConfig {
   std::optional<StageEnd> until;
   std::optional<uint64_t> step;
   std::optional<std::string> path;
-  std::vector<SourceKind> of;
+  std::vector<std::string> of;
+  std::vector<uint64_t> ratio, ratio_to;
   void fields(auto&& field) {
     field("source", source, "where the rollouts come from");
     field("iterations", iterations, "ends after so many", at_least(1));
     field("until", until, "or ends by the gradient trigger; with neither it lasts to the end");
     field("step", step, "of recent: the optimization step whose student is frozen", at_least(1));
     field("path", path, "of bank: a rollout file");
-    field("of", of, "of mix: two sources, half of every minibatch from each");
+    field("of", of, "of mix: its sources: current, initial, recent:STEP, bank:FILE");
+    field("ratio", ratio, "of mix: responses from each, up to a factor; none = equal numbers",
+          between(0, curriculum::kMaxRatio));
+    field("ratio_to", ratio_to,
+          "of mix: the ratio of the stage's last iteration, reached in equal steps; none = it stays",
+          between(0, curriculum::kMaxRatio));
   }
   void validate(const ConfigPlace& place = {}) const;
 };
@@ -346,7 +360,8 @@ struct TrainConfig {
 // The file with its overrides, complete: what the resolved config.yaml holds.
 TrainConfig load_train_config(const Path& path, std::span<const std::string> overrides = {});
 // The config.yaml of an existing run. The version that began it may not have known every setting of today;
-// those have the value that it worked by: train.shards is 1.
+// those have the value that it worked by: train.shards is 1. A setting that has gone (train.length_balanced)
+// is dropped where it was off and refused where it was on.
 TrainConfig load_run_config(const Path& path);
 TrainConfig parse_run_config(std::string_view yaml, std::string_view where,
                              std::span<const std::string> overrides = {});
@@ -356,6 +371,10 @@ TrainConfig parse_train_config(std::string_view yaml, std::string_view where,
 // --- what the settings mean for the parts ---
 
 uint64_t steps_per_iteration(const TrainConfig& config);
+// A stage of one iteration on this source; make_source() of it is the source.
+StageConfig stage_config(const Source& source);
+// Shows every path of a bank in the stages, in order, and takes over what becomes of it.
+void visit_bank_paths(CurriculumConfig& curriculum, const std::function<void(std::string& path)>& visit);
 std::vector<curriculum::Stage> make_stages(const TrainConfig& config);
 // first_step: optimization steps before the run, in a continuation.
 curriculum::Curriculum make_curriculum(const TrainConfig& config, uint64_t first_step = 0);

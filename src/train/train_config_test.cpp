@@ -58,7 +58,7 @@ train:
   reduction: dynamic_microbatch          # minibatch_tokens | source_balanced
   microbatch_tokens: 32768
   rescore: iteration                     # minibatch
-  length_balanced: false
+  order: recorded                        # ranks | ranks_balanced
 objective:
   top_k: 16
   weights: student_p                     # teacher_p | uniform
@@ -123,6 +123,10 @@ TEST(TrainConfig, RequiresTheModelsAndTheOutput) {
 TEST(TrainConfig, RefusesImpossibleCombinations) {
   EXPECT_THAT(error_of("train: {minibatch: 481}\n"), HasSubstr("larger than train.responses_per_iteration"));
   EXPECT_THAT(error_of("train: {betas: [1.0, 0.9]}\n"), HasSubstr("train.betas"));
+  EXPECT_THAT(error_of("train: {order: ranks, shards: 7}\n"),
+              AllOf(HasSubstr("train.order is ranks: 7 ranks"), HasSubstr("multiples of 7")));
+  EXPECT_THAT(error_of("train: {order: ranks_balanced, minibatch: 100}\n"), HasSubstr("train.minibatch 100"));
+  EXPECT_THAT(error_of("train: {order: ranks, responses_per_iteration: 484}\n"), HasSubstr("multiples of 8"));
   EXPECT_THAT(error_of("train: {reduction: source_balanced}\n"),
               HasSubstr("no stage of curriculum.stages is a mix"));
   EXPECT_THAT(error_of("curriculum: {bank: {responses: 1000}}\n"),
@@ -133,10 +137,25 @@ TEST(TrainConfig, RefusesImpossibleCombinations) {
   EXPECT_THAT(error_of("curriculum: {stages: [{source: current, step: 3}]}\n"), HasSubstr("takes no step"));
   EXPECT_THAT(error_of("curriculum: {stages: [{source: bank}]}\n"), HasSubstr("needs path"));
   EXPECT_THAT(error_of("curriculum: {stages: [{source: mix, of: [current]}]}\n"), HasSubstr("two sources"));
+  EXPECT_THAT(error_of("curriculum: {stages: [{source: mix, of: [current, mix]}]}\n"),
+              HasSubstr("\"mix\" is no source of a mix"));
+  EXPECT_THAT(error_of("curriculum: {stages: [{source: mix, of: [current, recent:x]}]}\n"),
+              HasSubstr("\"recent:x\" is no source"));
+  EXPECT_THAT(error_of("curriculum: {stages: [{source: mix, of: [current, \"bank:\"]}]}\n"),
+              HasSubstr("is no source of a mix"));
+  EXPECT_THAT(error_of("curriculum: {stages: [{source: mix, of: [current, initial], ratio: [1]}]}\n"),
+              HasSubstr("curriculum.stages[0].ratio: has 1 numbers"));
+  EXPECT_THAT(error_of("curriculum: {stages: [{source: current, ratio_to: [1]}]}\n"),
+              HasSubstr("ratio_to: has 1 numbers, `of` names 0"));
+  EXPECT_THAT(error_of("curriculum: {stages: [{source: mix, of: [current, initial], ratio: [2000, 1]}]}\n"),
+              HasSubstr("1000"));
   EXPECT_THAT(error_of("curriculum: {stages: []}\n"), HasSubstr("empty"));
   EXPECT_THAT(
       error_of("train: {minibatch: 127}\ncurriculum: {stages: [{source: mix, of: [current, initial]}]}\n"),
-      HasSubstr("even minibatches"));
+      HasSubstr("multiple of 2"));
+  EXPECT_EQ(error_of("train: {minibatch: 127}\ncurriculum: {stages: [{source: mix, of: [current, initial], "
+                     "ratio: [3, 1]}]}\n"),
+            "no error");
   EXPECT_THAT(error_of("objective: {dual_clip: 1.1}\n"), HasSubstr("dual_clip"));
   EXPECT_THAT(error_of("objective: {clip: 0}\n"), HasSubstr("clip"));
   EXPECT_THAT(error_of("objective: {kind: jsd, eos: none}\n"), HasSubstr("objective.eos"));
@@ -201,9 +220,28 @@ TEST(TrainConfig, MakesTheCurriculaOfThePaper) {
   EXPECT_EQ(describe("[{source: current, iterations: 10}, {source: recent, step: 40}]"),
             "current x 10, then recent:40");
   EXPECT_EQ(describe("[{source: mix, of: [current, bank], path: b.jsonl}]"), "mix(current,bank:b.jsonl)");
+  EXPECT_EQ(describe("[{source: mix, of: [bank:a.jsonl, bank:b.jsonl], ratio: [6, 2]}]"),
+            "mix(3 bank:a.jsonl,1 bank:b.jsonl)");
+  EXPECT_EQ(describe("[{source: current, iterations: 10}, {source: mix, of: [recent:40, initial], ratio: [1, "
+                     "0], ratio_to: [1, 3]}]"),
+            "current x 10, then mix(1 recent:40,0 initial) to 1:3");
   EXPECT_EQ(describe("[{source: current, iterations: 5}, {source: initial, iterations: 5}, {source: current, "
                      "iterations: 5}]"),
             "current x 5, then initial x 5, then current x 5");
+}
+
+TEST(TrainConfig, ASourceIsAStageOfOneIterationAndBack) {
+  const Source bank{.kind = SourceKind::bank, .path = "a.jsonl"},
+      recent{.kind = SourceKind::recent, .step = 4};
+  for (const Source& source :
+       {Source{.kind = SourceKind::current}, Source{.kind = SourceKind::initial}, bank, recent,
+        Source{.kind = SourceKind::mix, .of = {recent, bank}},
+        Source{.kind = SourceKind::mix, .of = {bank, {.kind = SourceKind::current}}, .ratio = {2, 7}}}) {
+    TrainConfig config;
+    config.curriculum.stages = {stage_config(source)};
+    EXPECT_EQ(make_stages(config)[0].source, source) << source_name(source);
+    EXPECT_EQ(make_stages(config)[0].iterations, 1u);
+  }
 }
 
 TEST(TrainConfig, WarnsWhereTheTriggerCanNeverBeSet) {

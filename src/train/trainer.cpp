@@ -7,6 +7,7 @@
 #include "base/stop.h"
 #include "base/stopwatch.h"
 #include "optim/clip.h"
+#include "train/batch_order.h"
 #include "train/measurements.h"
 
 namespace ropd::train {
@@ -63,7 +64,7 @@ std::optional<IterationRecord> Trainer::iterate() {
 bool Trainer::take_rollouts() {
   OpenIteration open;
   const uint64_t iteration = this->iteration();
-  const Source& source = curriculum_.source_of(iteration);  // for all minibatches
+  const Source source = curriculum_.source_of(iteration);  // for all minibatches
   const Stopwatch watch;
   if (curriculum_.uses_initial_bank() && !supply_.make_initial_bank()) return false;
   for (const uint64_t step : curriculum_.freeze_steps())
@@ -81,7 +82,7 @@ bool Trainer::take_rollouts() {
   if (supplied.sampled_tokens > 0)
     record.rollout_tokens_per_second =
         static_cast<double>(supplied.sampled_tokens) / std::max(supplied.sampling_seconds, 1e-9);
-  for (const size_t i : batch_order(supplied.rollouts, config_)) {
+  for (const size_t i : batch_order(supplied.rollouts, config_.train)) {
     if (!supplied.scores.empty()) open.sampled.push_back(std::move(supplied.scores[i]));
     open.rollouts.push_back(std::move(supplied.rollouts[i]));
     open.source.push_back(supplied.source[i]);

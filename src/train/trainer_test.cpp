@@ -190,23 +190,23 @@ TEST(Trainer, ScoringBeforeEveryMinibatchKeepsTheRatioAtOne) {
   }
 }
 
-TEST(Trainer, LengthBalancingEvensTheTokensOfMinibatches) {
+// Two ranks, 0-5 and 6-11, in pieces of two: {0 1 6 7} {2 3 8 9} {4 5 10 11}. Balanced, each has two long and
+// four short responses: short short, long long, short short.
+TEST(Trainer, TheOrderDecidesWhichResponsesShareAMinibatch) {
   const test::TinyWorld world;
   auto rollouts = test::random_rollouts(12, 37, 4);
   for (size_t i = 0; i < rollouts.size(); ++i) rollouts[i].response_ids.resize(i < 4 ? 12 : 2, 1);
   const Path bank = world.write_bank("bank.jsonl", rollouts);
-  const std::vector<std::string> settings = {bank_stage(bank), "train.responses_per_iteration=12",
-                                             "train.iterations=1"};
-  auto balanced_settings = settings;
-  balanced_settings.push_back("train.length_balanced=true");
-  TrainerWorld plain(world.config("plain", settings)), balanced(world.config("balanced", balanced_settings));
-  const auto tokens = [](const IterationRecord& record) {
+  const auto tokens = [&](const std::string& order) {
+    TrainerWorld run(world.config(order, {bank_stage(bank), "train.responses_per_iteration=12",
+                                          "train.iterations=1", "train.shards=2", "train.order=" + order}));
     std::vector<uint64_t> result;
-    for (const StepRecord& step : record.steps) result.push_back(step.tokens);
+    for (const StepRecord& step : run.trainer.iterate()->steps) result.push_back(step.tokens);
     return result;
   };
-  EXPECT_THAT(tokens(*plain.trainer.iterate()), ElementsAre(48, 8, 8));
-  EXPECT_THAT(tokens(*balanced.trainer.iterate()), ElementsAre(28, 18, 18));
+  EXPECT_THAT(tokens("recorded"), ElementsAre(48, 8, 8));
+  EXPECT_THAT(tokens("ranks"), ElementsAre(28, 28, 8));
+  EXPECT_THAT(tokens("ranks_balanced"), ElementsAre(8, 48, 8));
 }
 
 TEST(Trainer, TheEosControlsSplitTheCoefficients) {

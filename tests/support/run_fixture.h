@@ -187,6 +187,7 @@ inline void write_fake_diagnosis(const std::filesystem::path& directory, const s
        {{{"from", first}, {"to", second}, {"change", 0.31}, {"fit", 0.29}, {"shift", 0.02}}}},
       {"concentration",
        {{{"source", first},
+         {"rank_by", "R40"},
          {"first", first},
          {"second", second},
          {"top_tenth", {2.5, 0.9}},

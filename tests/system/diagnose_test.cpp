@@ -26,12 +26,12 @@ class Diagnose : public testing::Test {
                     .exit_code,
                 0);
     }
-    write(
-        "d.yaml",
-        "teacher: " + at("teacher") + "\noutput: " + at("out") + "\nstudents: [{name: a, model: " + at("a") +
-            "}, {name: b, model: " + at("b") + "}, {name: teacher, model: " + at("teacher") +
-            "}]\nsources: [{name: a, rollouts: " + at("a.jsonl") + "}, {name: b, rollouts: " + at("b.jsonl") +
-            "}]\npositions: 5\nprobes: {trajectories: 6, minibatch: 2, coordinates: 3, top_k: 4}\n");
+    write("d.yaml", "teacher: " + at("teacher") + "\noutput: " + at("out") +
+                        "\nstudents: [{name: a, model: " + at("a") + "}, {name: b, model: " + at("b") +
+                        "}, {name: teacher, model: " + at("teacher") + "}]\nsources: [{name: a, rollouts: " +
+                        at("a.jsonl") + "}, {name: b, rollouts: " + at("b.jsonl") +
+                        "}]\npositions: 5\nconcentration: [{rank_by: teacher, first: b, second: a}]\nprobes: "
+                        "{trajectories: 6, minibatch: 2, coordinates: 3, top_k: 4}\n");
   }
   void write(const std::string& name, const std::string& text) const {
     write_file_atomically(directory_ / name, text);
@@ -61,6 +61,20 @@ TEST_F(Diagnose, WritesTablesThatAddUp) {
   EXPECT_NEAR(x["fit"].get<double>(), kl(0, 0) - kl(1, 0), 1e-12) << "both on the states of a";
   EXPECT_NEAR(x["shift"].get<double>(), kl(1, 0) - kl(1, 1), 1e-12) << "b on the states of a and on its own";
 
+  ASSERT_EQ(d["concentration"].size(), 2u) << "one a source";
+  const Json& c = d["concentration"][0];
+  EXPECT_EQ(c["rank_by"], "teacher");
+  EXPECT_EQ(c["first"], "b");
+  // Six responses of 12 tokens, or fewer, at five positions: a tenth of n, and positions weigh equally in
+  // both groups where every response has five.
+  const double n = 30, top = 3, of_b = c["top_tenth"][0].get<double>(),
+               of_a = c["top_tenth"][1].get<double>();
+  const double rest_of_b = c["rest"][0].get<double>(), rest_of_a = c["rest"][1].get<double>();
+  EXPECT_NEAR((top * of_b + (n - top) * rest_of_b) / n, kl(1, 0), 1e-9);
+  EXPECT_NEAR((top * of_a + (n - top) * rest_of_a) / n, kl(0, 0), 1e-9);
+  EXPECT_NEAR(c["top_share_of_difference"].get<double>(), top * (of_a - of_b) / (n * (kl(0, 0) - kl(1, 0))),
+              1e-9);
+
   ASSERT_EQ(d["probes"].size(), 3u);
   EXPECT_EQ(d["probes"][0]["norms"][1]["minibatches"], 3);
   EXPECT_GT(d["probes"][0]["norms"][1]["mean"].get<double>(), 0);
@@ -75,6 +89,9 @@ TEST_F(Diagnose, RefusesWhatItCannotUse) {
   EXPECT_THAT(diagnose("sources.1.name=a").err, HasSubstr("\"a\" is there twice"));
   EXPECT_THAT(diagnose("sources.1.rollouts=" + at("none.jsonl")).err, HasSubstr("none.jsonl"));
   EXPECT_THAT(diagnose("probes.minibach=3").err, HasSubstr("did you mean 'probes.minibatch'"));
+  EXPECT_THAT(diagnose("concentration.0.rank_by=techer").err,
+              HasSubstr("\"techer\", which is no student; did you mean teacher?"));
+  EXPECT_THAT(diagnose("concentration.0.second=b").err, HasSubstr("compares b with itself"));
   EXPECT_FALSE(std::filesystem::exists(directory_ / "out"));
 }
 
