@@ -362,7 +362,7 @@ namespace {
 // Runs every task on some thread; tasks are listed with the longest last, so they are taken from the end.
 void run_tasks(const std::vector<ForwardTask>& tasks, int64_t max_rows, int64_t head_dim, int64_t work) {
   const int64_t count = static_cast<int64_t>(tasks.size());
-  const int64_t threads = static_cast<int64_t>(num_lanes(static_cast<size_t>(count), work));
+  const int64_t threads = static_cast<int64_t>(num_workers(static_cast<size_t>(count), work));
   const int64_t scratch_size = round_up(ForwardScratch::largest(max_rows, head_dim), 16);
   Buffer scratch(static_cast<size_t>(scratch_size * threads));
   choose_instruction_set();
