@@ -368,9 +368,9 @@ void run_tasks(const std::vector<ForwardTask>& tasks, int64_t max_rows, int64_t 
   choose_instruction_set();
   const auto function = HWY_DYNAMIC_DISPATCH(attend_task);
   const int64_t grain = std::max<int64_t>(1, std::min<int64_t>(count / (8 * threads), 16));
-  share_out(count, grain, static_cast<size_t>(threads), work, [&](int64_t i, size_t lane) {
+  share_out(count, grain, static_cast<size_t>(threads), work, [&](int64_t i, size_t worker) {
     function(tasks[static_cast<size_t>(count - 1 - i)],
-             scratch.data() + static_cast<int64_t>(lane) * scratch_size);
+             scratch.data() + static_cast<int64_t>(worker) * scratch_size);
   });
 }
 
