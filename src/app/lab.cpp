@@ -129,7 +129,7 @@ std::vector<std::string> report_arguments(study::Study& study) {
   return arguments;
 }
 
-void run(lab::LabOptions options, bool makes_models, bool is_paper, const std::string& table) {
+void run(lab::LabOptions options, bool makes_models, bool is_paper, const PaperOptions& paper) {
   install_stop_handlers();
   const auto begin = std::chrono::steady_clock::now();
   if (options.models.empty() && !makes_models) options.models = shipped_models();
@@ -144,7 +144,7 @@ void run(lab::LabOptions options, bool makes_models, bool is_paper, const std::s
   }
   std::filesystem::create_directories(options.output);
   if (is_paper) {
-    if (!run_paper(options, table)) end_stopped("stopped; the same command goes on where this one ended");
+    if (!run_paper(options, paper)) end_stopped("stopped; the same command goes on where this one ended");
     return;
   }
   study::Study study(lab::write_lab_study(options));
@@ -167,16 +167,19 @@ void add_lab(CLI::App& app) {
     lab::LabOptions lab;
     std::string output = "runs/lab", models;
     bool makes_models = false, is_paper = false;
-    std::string table;
+    PaperOptions paper;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("lab", "the paper in miniature: tiny models, R-OPD and its controls, report");
   command->add_flag("--fast", options->lab.is_fast, "a first impression in about a minute");
   command->add_flag("--controls", options->lab.has_controls, "also the recent bank and the reverse order");
-  command->add_flag("--paper", options->is_paper,
-                    "every study of the paper in miniature (docs/paper.md), over --seeds orders (default 3)");
-  command->add_option("--study", options->table, "with --paper: only this one, e.g. onset");
+  CLI::Option* paper = command->add_flag(
+      "--paper", options->is_paper,
+      "every study of the paper in miniature (docs/paper.md), over --seeds orders (default 3)");
+  command->add_option("--study", options->paper.only, "with --paper: only this one, e.g. onset")->needs(paper);
+  command->add_flag("--dry-run", options->paper.is_dry, "with --paper: what there is to do; nothing is made")
+      ->needs(paper);
   command->add_option("--seeds", options->lab.num_seeds, "data orders and sampling seeds")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
@@ -204,7 +207,7 @@ void add_lab(CLI::App& app) {
     if (has_default_output && options->lab.is_fast) options->lab.output += "-fast";
     if (options->is_paper && options->lab.num_seeds == 1) options->lab.num_seeds = 3;
     options->lab.models = options->models;
-    run(options->lab, options->makes_models, options->is_paper, options->table);
+    run(options->lab, options->makes_models, options->is_paper, options->paper);
   });
 }
 

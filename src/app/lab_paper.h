@@ -1,5 +1,5 @@
-// The paper's studies (studies/*.yaml) in miniature: the same methods and comparisons on the laboratory's
-// models, problems and budgets.
+// The paper's studies (studies/*.yaml) in miniature: the same methods, comparisons, tables and diagnoses on the
+// laboratory's models, problems and budgets.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,12 +10,16 @@
 
 namespace ropd::app {
 
-// The study as the laboratory runs it: one student and one teacher, budgets of 64 to 512 tokens for 4K to
-// 32K, 1,408 queries for the full set, data orders as repetitions, and 1,920 responses an iteration where a
-// trigger is judged (at 480 tiny ones it is near a coin toss, docs/log.md).
+// The study as the laboratory runs it: its students and teachers for the paper's, budgets of 64 to 512 tokens
+// for 4K to 32K, 1,408 queries for the full set, data orders as repetitions, and 1,920 responses an iteration
+// where a trigger is judged (at 480 tiny ones it is near a coin toss, docs/log.md).
 study::StudyConfig miniature_of(study::StudyConfig study, const lab::LabOptions& options);
 
-// All of them, or the one of this name. False after a stop request.
-bool run_paper(const lab::LabOptions& options, const std::string& only);
+struct PaperOptions {
+  std::string only;  // the study of this name; empty = all
+  bool is_dry = false;
+};
+// False after a stop request.
+bool run_paper(const lab::LabOptions& options, const PaperOptions& paper);
 
 }  // namespace ropd::app

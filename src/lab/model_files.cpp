@@ -1,9 +1,10 @@
 #include "lab/model_files.h"
 
+#include <algorithm>
+#include <map>
 #include <string>
 
 #include "base/json.h"
-#include "lab/world.h"
 
 namespace ropd::lab {
 namespace {
@@ -33,11 +34,11 @@ ModelConfig shape(int64_t width, int64_t layers, int64_t head_dim, int64_t feed_
   return config;
 }
 
-std::string config_text(const ModelConfig& config) {
+std::string config_text(const ModelConfig& config, const Vocabulary& vocabulary) {
   const OrderedJson json = {{"architectures", {"Qwen3ForCausalLM"}},
                             {"attention_bias", false},
                             {"attention_dropout", 0.0},
-                            {"eos_token_id", kEndToken},
+                            {"eos_token_id", vocabulary.ids[kEndToken]},
                             {"head_dim", config.head_dim},
                             {"hidden_act", "silu"},
                             {"hidden_size", config.hidden_size},
@@ -49,7 +50,7 @@ std::string config_text(const ModelConfig& config) {
                             {"num_attention_heads", config.num_heads},
                             {"num_hidden_layers", config.num_layers},
                             {"num_key_value_heads", config.num_kv_heads},
-                            {"pad_token_id", kPadToken},
+                            {"pad_token_id", vocabulary.ids[kPadToken]},
                             {"rms_norm_eps", config.rms_norm_eps},
                             {"rope_scaling", nullptr},
                             {"rope_theta", config.rope_theta},
@@ -62,32 +63,58 @@ std::string config_text(const ModelConfig& config) {
   return json.dump(2) + "\n";
 }
 
-std::string generation_config_text() {
+std::string generation_config_text(const Vocabulary& vocabulary) {
   const OrderedJson json = {{"do_sample", true},
-                            {"eos_token_id", {kEndToken}},
-                            {"pad_token_id", kPadToken},
+                            {"eos_token_id", {vocabulary.ids[kEndToken]}},
+                            {"pad_token_id", vocabulary.ids[kPadToken]},
                             {"temperature", 1.0},
                             {"top_p", 1.0}};
   return json.dump(2) + "\n";
 }
 
-OrderedJson added_token(Token id) {
-  return {{"id", id},        {"content", token_text(id)}, {"single_word", false},      {"lstrip", false},
-          {"rstrip", false}, {"normalized", false},       {"special", id != kBoxToken}};
+std::string text_in(const Vocabulary& vocabulary, Token token) {
+  return token == kEndToken   ? vocabulary.end_text
+         : token == kPadToken ? vocabulary.pad_text
+                              : std::string(token_text(token));
 }
 
-std::string tokenizer_text() {
+// `token` is the world's.
+OrderedJson added_token(const Vocabulary& vocabulary, Token token) {
+  return {{"id", vocabulary.ids[token]},
+          {"content", text_in(vocabulary, token)},
+          {"single_word", false},
+          {"lstrip", false},
+          {"rstrip", false},
+          {"normalized", false},
+          {"special", token != kBoxToken}};
+}
+
+// Every single character and its number, ascending by number.
+OrderedJson characters(const Vocabulary& vocabulary) {
+  std::map<Token, std::string> by_id;
+  for (Token token = 0; token < kBoxToken; ++token)
+    by_id[vocabulary.ids[token]] = std::string(token_text(token));
+  char unused = 'g';  // the first letter that the world does not write
+  for (Token id = 0; id < vocabulary.size; ++id)
+    if (std::find(vocabulary.ids.begin(), vocabulary.ids.end(), id) == vocabulary.ids.end())
+      by_id[id] = std::string(1, unused++);
+  OrderedJson vocab = OrderedJson::object();
+  for (const auto& [id, text] : by_id) vocab[text] = id;
+  return vocab;
+}
+
+std::string tokenizer_text(const Vocabulary& vocabulary) {
   const OrderedJson byte_level = {
       {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
   const OrderedJson split = {
       {"type", "Split"}, {"pattern", {{"Regex", kQwenPattern}}}, {"behavior", "Isolated"}, {"invert", false}};
-  OrderedJson vocab = OrderedJson::object();
-  for (Token id = 0; id < kBoxToken; ++id) vocab[std::string(token_text(id))] = id;
+  OrderedJson added = OrderedJson::array();
+  for (const Token token : {kBoxToken, kEndToken, kPadToken}) added.push_back(added_token(vocabulary, token));
   const OrderedJson json = {
       {"version", "1.0"},
       {"truncation", nullptr},
       {"padding", nullptr},
-      {"added_tokens", {added_token(kBoxToken), added_token(kEndToken), added_token(kPadToken)}},
+      {"added_tokens", added},
       {"normalizer", {{"type", "NFC"}}},
       {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {split, byte_level}}}},
       {"post_processor", byte_level},
@@ -101,17 +128,17 @@ std::string tokenizer_text() {
         {"fuse_unk", false},
         {"byte_fallback", false},
         {"ignore_merges", false},
-        {"vocab", vocab},
+        {"vocab", characters(vocabulary)},
         {"merges", OrderedJson::array()}}}};
   return json.dump(1) + "\n";
 }
 
-std::string tokenizer_config_text() {
+std::string tokenizer_config_text(const Vocabulary& vocabulary) {
   OrderedJson decoder = OrderedJson::object();
-  for (const Token id : {kBoxToken, kEndToken, kPadToken}) {
-    OrderedJson entry = added_token(id);
+  for (const Token token : {kBoxToken, kEndToken, kPadToken}) {
+    OrderedJson entry = added_token(vocabulary, token);
     entry.erase("id");
-    decoder[std::to_string(id)] = entry;
+    decoder[std::to_string(vocabulary.ids[token])] = entry;
   }
   const OrderedJson json = {{"add_bos_token", false},
                             {"add_prefix_space", false},
@@ -119,10 +146,10 @@ std::string tokenizer_config_text() {
                             {"bos_token", nullptr},
                             {"chat_template", kChatTemplate},
                             {"clean_up_tokenization_spaces", false},
-                            {"eos_token", token_text(kEndToken)},
+                            {"eos_token", vocabulary.end_text},
                             {"errors", "replace"},
                             {"model_max_length", 1024},
-                            {"pad_token", token_text(kPadToken)},
+                            {"pad_token", vocabulary.pad_text},
                             {"tokenizer_class", "Qwen2Tokenizer"},
                             {"unk_token", nullptr}};
   return json.dump(2) + "\n";
@@ -132,6 +159,33 @@ std::string tokenizer_config_text() {
 
 ModelConfig teacher_shape() { return shape(128, 4, 32, 352); }
 ModelConfig student_shape() { return shape(96, 3, 24, 256); }
+ModelConfig medium_student_shape() { return shape(112, 3, 28, 304); }
+ModelConfig large_student_shape() { return teacher_shape(); }
+ModelConfig second_teacher_shape() {
+  ModelConfig config = medium_student_shape();
+  config.vocab_size = other_vocabulary().size;
+  return config;
+}
+
+const Vocabulary& own_vocabulary() {
+  static const Vocabulary vocabulary = [] {
+    Vocabulary own{.end_text = std::string(token_text(kEndToken)),
+                   .pad_text = std::string(token_text(kPadToken))};
+    for (Token token = 0; token < kVocabSize; ++token) own.ids[token] = token;
+    return own;
+  }();
+  return vocabulary;
+}
+
+const Vocabulary& other_vocabulary() {
+  static const Vocabulary vocabulary = [] {
+    Vocabulary other{.size = 32, .end_text = "<|stop|>", .pad_text = "<|blank|>"};
+    for (Token token = 0; token < kVocabSize; ++token)
+      other.ids[token] = (5 * token + 11) % other.size;  // no two alike: 5 and 32 share no factor
+    return other;
+  }();
+  return vocabulary;
+}
 
 int64_t count_parameters(const ModelConfig& config) {
   const int64_t width = config.hidden_size;
@@ -141,12 +195,12 @@ int64_t count_parameters(const ModelConfig& config) {
   return config.vocab_size * width + config.num_layers * block + width;
 }
 
-void write_lab_model_files(const Path& directory, const ModelConfig& config) {
+void write_lab_model_files(const Path& directory, const ModelConfig& config, const Vocabulary& vocabulary) {
   std::filesystem::create_directories(directory);
-  write_file_atomically(directory / "config.json", config_text(config));
-  write_file_atomically(directory / "generation_config.json", generation_config_text());
-  write_file_atomically(directory / "tokenizer.json", tokenizer_text());
-  write_file_atomically(directory / "tokenizer_config.json", tokenizer_config_text());
+  write_file_atomically(directory / "config.json", config_text(config, vocabulary));
+  write_file_atomically(directory / "generation_config.json", generation_config_text(vocabulary));
+  write_file_atomically(directory / "tokenizer.json", tokenizer_text(vocabulary));
+  write_file_atomically(directory / "tokenizer_config.json", tokenizer_config_text(vocabulary));
 }
 
 }  // namespace ropd::lab

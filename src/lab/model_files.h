@@ -3,9 +3,12 @@
 // is an added token) and tokenizer_config.json (a chat template that is the bare problem). Weights are
 // written by the training that makes the model.
 #pragma once
+#include <array>
 #include <cstdint>
+#include <string>
 
 #include "base/file.h"
+#include "lab/world.h"
 #include "records/model_config.h"
 
 namespace ropd::lab {
@@ -20,7 +23,24 @@ inline constexpr float kInitialQkNormGain = 1.7f;
 
 int64_t count_parameters(const ModelConfig& shape);
 
+// A student of more parameters: width 112, 3 layers, 0.42 M; the teacher's shape, 0.74 M.
+ModelConfig medium_student_shape();
+ModelConfig large_student_shape();
+// A teacher of another family: the medium shape over other_vocabulary().
+ModelConfig second_teacher_shape();
+
+// How a model numbers the world's tokens.
+struct Vocabulary {
+  int size = kVocabSize;
+  std::array<Token, kVocabSize> ids;  // of the world's tokens
+  std::string end_text, pad_text;     // of its special tokens
+};
+const Vocabulary& own_vocabulary();
+// Other numbers, other special tokens, and six letters that the world does not write.
+const Vocabulary& other_vocabulary();
+
 // Writes the four files into `directory`, which is made if absent.
-void write_lab_model_files(const Path& directory, const ModelConfig& shape);
+void write_lab_model_files(const Path& directory, const ModelConfig& shape,
+                           const Vocabulary& vocabulary = own_vocabulary());
 
 }  // namespace ropd::lab

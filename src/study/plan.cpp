@@ -230,7 +230,7 @@ class Planner {
       for (size_t j = 0; j < diagnosis.sources.size(); ++j) {
         const auto source = state_at(diagnosis.sources[j], place);
         if (!source) continue;
-        Node prefixes = prefixes_node(diagnosis, *source);
+        Node prefixes = prefixes_node(diagnosis, diagnosis.sources[j].name, *source);
         prefixes.item = d;
         prefixes.source = j;
         const std::string prefixes_id = prefixes.id;
@@ -256,15 +256,20 @@ class Planner {
           node.prefixes = prefixes_id;
           node.id = identity_of({"diagnosis", content_of(*student), content_of(*reference),
                                  inputs_.of(runs_[student->run].config).teacher, prefixes_id,
-                                 std::to_string(diagnosis.positions), std::to_string(diagnosis.seed)});
+                                 std::to_string(diagnosis.positions), std::to_string(diagnosis.seed),
+                                 probes_text(diagnosis)});
           plan_.diagnoses.push_back({d, j, i, place, node.id});
           add(std::move(node));
         }
       }
   }
 
-  Node prefixes_node(const DiagnosisConfig& diagnosis, const StateAt& source) {
-    const train::TrainConfig& config = runs_[source.run].config;
+  static std::string probes_text(const DiagnosisConfig& diagnosis) {
+    return diagnosis.probes ? write_value(config_detail::to_node(*diagnosis.probes)) : "";
+  }
+
+  Node prefixes_node(const DiagnosisConfig& diagnosis, const std::string& name, const StateAt& source) {
+    const train::TrainConfig config = prompts_of(runs_[source.run], diagnosis);
     Node node{
         .kind = NodeKind::prefixes,
         .label = "diagnostic responses of " + (source.state ? runs_[source.run].label + " behind iteration " +
@@ -276,6 +281,7 @@ class Planner {
     if (source.state) node.needs.push_back(*source.state);
     std::vector<std::string> parts = {"prefixes",
                                       arithmetic_version(config),
+                                      name,  // of its stream of random numbers
                                       content_of(source),
                                       inputs_.of(config).queries,
                                       std::to_string(diagnosis.samples),

@@ -77,4 +77,25 @@ bool Store::is_done(const Node& node) const {
   return std::filesystem::exists(diagnosis(node.id));
 }
 
+void Store::add_time(const Node& node, double seconds, double processor_seconds) const {
+  std::filesystem::create_directories(root_ / "times");
+  write_file_atomically(root_ / "times" / (node.id + ".json"), Json{{"kind", kind_name(node.kind)},
+                                                                    {"label", node.label},
+                                                                    {"seconds", seconds},
+                                                                    {"processor_seconds", processor_seconds}}
+                                                                       .dump() +
+                                                                   "\n");
+}
+
+std::optional<Store::Time> Store::time_of(const std::string& id) const {
+  const Path path = root_ / "times" / (id + ".json");
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  const Json json = parse_json(read_file(path, 1 << 16), path.string());
+  try {
+    return Time{json.at("seconds").get<double>(), json.at("processor_seconds").get<double>()};
+  } catch (const Json::exception& error) {
+    fail(path.string(), ": not the time of a node: ", error.what());
+  }
+}
+
 }  // namespace ropd::study

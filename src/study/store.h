@@ -1,6 +1,7 @@
 // What a study's folder holds, by identity:
 //   runs/ID           run directories; states.json tells which states their iterations end in
 //   banks/ID.jsonl    prefixes/ID.jsonl    evaluations/ID/    diagnoses/ID.json    claims/ID
+//   times/ID.json     how long a node took where it was made; nothing depends on it
 // Everything appears whole or not at all, so what is there is done.
 #pragma once
 #include <map>
@@ -43,6 +44,13 @@ class Store {
                const std::vector<uint64_t>& steps) const;
 
   bool is_done(const Node& node) const;
+
+  // How long a node took; kept for people and tables of times.
+  struct Time {
+    double seconds = 0, processor_seconds = 0;
+  };
+  void add_time(const Node& node, double seconds, double processor_seconds) const;
+  std::optional<Time> time_of(const std::string& id) const;
 
  private:
   Path root_;

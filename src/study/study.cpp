@@ -14,7 +14,6 @@
 #include "eval/suite.h"
 #include "study/claim.h"
 #include "study/tables.h"
-#include "train/plan.h"
 
 namespace ropd::study {
 namespace {
@@ -30,7 +29,8 @@ void check_suites(const StudyConfig& config) {
 }  // namespace
 
 Study::Study(const Path& file, const std::vector<std::string>& overrides)
-    : file_(load_study(file, overrides)), runs_(expand_runs(file_)), store_(file_.config.output) {}
+    : file_(load_study(file, overrides)), runs_(expand_runs(file_)),
+      store_(file_.config.output), relative_costs_(file_, runs_, 1) {}
 
 Plan Study::plan() {
   store_.refresh();
@@ -49,30 +49,60 @@ bool Study::has_work(const Plan& plan, const Node& node, const WorkOptions& opti
                      [&](const std::string& id) { return is_meant(*plan.graph.find(id)); });
 }
 
+void Study::expect_nodes(Forecast& forecast, const Plan& plan, const WorkOptions& options) {
+  for (const Node& node : plan.graph.nodes)
+    if (has_work(plan, node, options) && !store_.is_done(node))
+      forecast.expect(node.id, node.kind, relative_costs_.of(plan, node).seconds);
+  for (size_t r = 0; r < runs_.size(); ++r) {
+    const std::string id = "behind the trigger of " + file_.config.name + ": " + runs_[r].label;
+    if (plan.runs[r].is_complete)
+      forecast.forget(id);
+    else
+      forecast.expect(id, NodeKind::training, relative_costs_.behind_trigger(r).seconds);
+  }
+}
+
+void Study::expect_work(Forecast& forecast) { expect_nodes(forecast, plan(), {}); }
+
+bool Study::make(const Plan& plan, const Node& node, Forecast& forecast) const {
+  const auto left = forecast.seconds_left();
+  log_info("--- ", forecast.num_made() + 1, " of ", forecast.num_made() + forecast.num_left(),
+           plan.is_complete() ? "" : " or more", ": ", node.label,
+           left ? ", about " + format_duration(*left) + " left" : "");
+  const Stopwatch watch;
+  if (!make_node({file_, runs_, store_, plan}, node)) return false;
+  const TimeSpent spent = watch.spent();
+  store_.add_time(node, spent.seconds, spent.processor_seconds);
+  forecast.made(node.id, spent.seconds);
+  return true;
+}
+
 bool Study::work(const WorkOptions& options) {
   check_suites(file_.config);
   std::filesystem::create_directories(store_.root());
+  Forecast own;
+  Forecast& forecast = options.forecast ? *options.forecast : own;
   bool has_waited = false;
   while (!stop_requested()) {
     const Plan current = plan();
-    size_t num_left = 0, num_nodes = 0;
-    for (const Node& node : current.graph.nodes)
-      if (has_work(current, node, options)) {
-        ++num_nodes;
-        num_left += !store_.is_done(node);
-      }
-    if (num_left == 0) return true;
+    expect_nodes(forecast, current, options);
+    bool is_left = false;
+    for (const Node& node : current.graph.nodes) {
+      if (!has_work(current, node, options)) continue;
+      const bool is_done = store_.is_done(node);
+      is_left |= !is_done;
+      if (is_done) forecast.forget(node.id);  // another process made it
+    }
+    if (!is_left) return true;
     bool has_made = false;
     for (const Node* node : ready_nodes(current.graph, [&](const Node& n) { return store_.is_done(n); })) {
       if (!has_work(current, *node, options)) continue;
       const Claim claim(store_.claims(), node->id);
       if (!claim.is_held()) continue;
       store_.refresh();
-      if (!store_.is_done(*node)) {  // another process may have been faster
-        log_info("--- ", num_nodes - num_left + 1, " of ", num_nodes, current.is_complete() ? "" : " or more",
-                 ": ", node->label);
-        if (!make_node({file_, runs_, store_, current}, *node)) return false;
-      }
+      if (!store_.is_done(*node) &&  // another process may have been faster
+          !make(current, *node, forecast))
+        return false;
       has_made = true;
       break;
     }
@@ -87,62 +117,26 @@ bool Study::work(const WorkOptions& options) {
   return false;
 }
 
-NodeCost Study::cost_of(const Plan& plan, const Node& node, double flops) const {
-  const train::TrainConfig& config = runs_[node.run].config;
-  const auto train_plan = train::make_plan(config, flops);
-  const double sampling_seconds_per_token =
-      flops > 0 ? 2.0 * static_cast<double>(train_plan.student_parameters) / flops : 0;
-  NodeCost cost{.memory_bytes = train_plan.memory_bytes};
-  const auto sample = [&](uint64_t responses, double length) {
-    cost.rollouts = responses;
-    cost.tokens = static_cast<double>(responses) * length;
-    cost.seconds = cost.tokens * sampling_seconds_per_token;
-    cost.disk_bytes = static_cast<uint64_t>(8 * cost.tokens);
-  };
-  switch (node.kind) {
-    case NodeKind::bank:
-      sample(config.curriculum.bank.responses, train_plan.assumed_length);
-      break;
-    case NodeKind::prefixes: {
-      const uint64_t queries = config.data.select.count.value_or(config.data.select.first.value_or(48));
-      sample(queries * file_.config.diagnoses[node.item].samples, train_plan.assumed_length);
-      break;
+TimeSpent Study::time_spent() {
+  TimeSpent sum;
+  for (const Node& node : plan().graph.nodes)
+    if (const auto time = store_.time_of(node.id)) {
+      sum.seconds += time->seconds;
+      sum.processor_seconds += time->processor_seconds;
     }
-    case NodeKind::evaluation: {
-      const EvaluationConfig& evaluation = file_.config.evaluations[node.item];
-      if (std::filesystem::is_directory(evaluation.data))
-        sample(eval::load_suite(evaluation.suite, evaluation.data).num_responses(),
-               train_plan.assumed_length);
-      break;
-    }
-    case NodeKind::training: {
-      uint64_t begin = 0;  // where the piece before it ends
-      const auto& states = plan.runs[node.run].states;
-      for (const std::string& need : node.needs)
-        for (uint64_t k = 1; k < node.iteration; ++k)
-          if (states[k] == need) begin = k;
-      const uint64_t iterations = node.iteration - begin;
-      cost.rollouts = iterations * config.train.responses_per_iteration;
-      cost.tokens = static_cast<double>(cost.rollouts) * train_plan.assumed_length;
-      cost.seconds = static_cast<double>(iterations) * train_plan.seconds_per_iteration;
-      cost.disk_bytes = train_plan.checkpoint_bytes;
-      break;
-    }
-    case NodeKind::diagnosis:
-      break;
-  }
-  return cost;
+  return sum;
 }
 
 std::string Study::dry_run(double flops) {
   const Plan current = plan();
   std::string text =
       fmt::format("study {}: {} runs in {}\n", file_.config.name, runs_.size(), store_.root().string());
+  CostEstimator costs(file_, runs_, flops);
   NodeCost sum;
   size_t num_left = 0;
   for (const Node& node : current.graph.nodes) {
     const bool is_done = store_.is_done(node);
-    const NodeCost cost = cost_of(current, node, flops);
+    const NodeCost cost = costs.of(current, node);
     text += fmt::format("{} {:<10} {}  {}", node.id.substr(0, 8), kind_name(node.kind), node.label,
                         is_done ? "(done)" : "");
     if (!is_done) {
@@ -160,7 +154,9 @@ std::string Study::dry_run(double flops) {
   }
   for (size_t r = 0; r < runs_.size(); ++r)
     if (!current.runs[r].is_complete)
-      text += "waits for its trigger: " + runs_[r].label + " (its other nodes appear when tau is known)\n";
+      text += "waits for its trigger: " + runs_[r].label +
+              " (its other nodes appear when tau is known, up to " +
+              format_duration(2 * costs.behind_trigger(r).seconds) + ")\n";
   for (const EvaluationConfig& evaluation : file_.config.evaluations)
     if (!std::filesystem::is_directory(evaluation.data))
       text += "not there yet: " + evaluation.data + ", the benchmark files of " + evaluation.name + "\n";
@@ -221,10 +217,16 @@ void Study::link_evaluations(const Plan& plan) const {
 std::string Study::write_tables() {
   const Plan current = plan();
   link_evaluations(current);
-  const std::string text = study_tables(file_, runs_, current, store_);
-  write_file_atomically(store_.root() / (file_.config.name + ".txt"), text);
-  write_file_atomically(store_.root() / (file_.config.name + ".json"),
-                        study_results_json(file_, runs_, current, store_));
+  const Results results(file_, runs_, current, store_);
+  std::string text, markdown;
+  for (const stats::Table& table : study_tables(results)) {
+    text += stats::to_text(table) + "\n";
+    markdown += stats::to_markdown(table) + "\n";
+  }
+  const Path base = store_.root() / file_.config.name;
+  write_file_atomically(base.string() + ".txt", text);
+  write_file_atomically(base.string() + ".md", markdown);
+  write_file_atomically(base.string() + ".json", study_results_json(results));
   return text;
 }
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "study/costs.h"
+#include "study/forecast.h"
 #include "study/plan.h"
 #include "study/work.h"
 
@@ -14,20 +16,15 @@ namespace ropd::study {
 struct WorkOptions {
   std::string only;               // nodes whose label holds this text, and what they need; empty = all
   std::optional<NodeKind> until;  // nothing behind this kind of node
-};
-
-// What a node will cost, roughly.
-struct NodeCost {
-  uint64_t rollouts = 0;
-  double tokens = 0;
-  uint64_t memory_bytes = 0, disk_bytes = 0;
-  double seconds = 0;
+  Forecast* forecast = nullptr;   // of a larger whole that this study is a part of; null = the study alone
 };
 
 class Study {
  public:
   // Reads and checks the file; the folder is only read.
   explicit Study(const Path& file, const std::vector<std::string>& overrides = {});
+  Study(const Study&) = delete;
+  Study& operator=(const Study&) = delete;
 
   // Makes everything that is missing. False after a stop request.
   bool work(const WorkOptions& options);
@@ -35,8 +32,12 @@ class Study {
   // The graph with costs, shared parts once; nothing is made. `flops` as of train::measure_flops().
   std::string dry_run(double flops);
   std::string status();
-  // Tables as text; also written to OUTPUT/NAME.txt and NAME.json.
+  // Tells a forecast all that is left to be made.
+  void expect_work(Forecast& forecast);
+  // Tables as text; also written to OUTPUT/NAME.txt, NAME.md and NAME.json.
   std::string write_tables();
+  // Of all nodes that were made, by whichever process and study; what was lost in killed ones is not known.
+  TimeSpent time_spent();
 
   // The run directory of an evaluated state, or a folder of its own for a model as it came; the evaluation is
   // linked below its eval/, where report and compare look for it.
@@ -51,9 +52,11 @@ class Study {
   std::vector<Run> runs_;
   Store store_;
   InputCatalog inputs_;
+  CostEstimator relative_costs_;  // at a speed of one; forecasts learn the rest
   bool has_work(const Plan& plan, const Node& node, const WorkOptions& options) const;
   void link_evaluations(const Plan& plan) const;
-  NodeCost cost_of(const Plan& plan, const Node& node, double flops) const;
+  void expect_nodes(Forecast& forecast, const Plan& plan, const WorkOptions& options);
+  bool make(const Plan& plan, const Node& node, Forecast& forecast) const;
 };
 
 }  // namespace ropd::study

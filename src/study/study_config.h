@@ -87,48 +87,117 @@ struct StateConfig {
   std::string name;
   std::string method;
   std::optional<uint64_t> iteration;
+  std::vector<std::optional<double>> paper;
   void fields(auto&& field) {
     field("name", name, "in tables");
     field("method", method, "whose run; none = the initial student");
     field("iteration", iteration, "behind which; null = the last", at_least(1));
+    field("paper", paper, "of a student: the paper's KL on every source, in their order");
+  }
+};
+
+// Positions of one source ranked by the KL of one student: how two others differ on the top tenth.
+struct ConcentrationConfig {
+  std::string source, ranked_by, first, second;
+  std::vector<std::optional<double>> paper;
+  void fields(auto&& field) {
+    field("source", source, "whose prefixes");
+    field("ranked_by", ranked_by, "student whose KL ranks the positions");
+    field("first", first, "student");
+    field("second", second, "student; differences are second - first");
+    field("paper", paper,
+          "the paper's seven numbers: KL on the top tenth (first, second), on the rest, % of the difference "
+          "in the top tenth, % of positions and of responses where the first is lower");
+  }
+};
+
+struct ProbesConfig {
+  uint32_t trajectories = 128, minibatch = 8, coordinates = 16;
+  void fields(auto&& field) {
+    field("trajectories", trajectories, "of every source, from its beginning", between(1, 1e6));
+    field("minibatch", minibatch, "trajectories of one gradient", between(1, 1e6));
+    field("coordinates", coordinates, "of every parameter tensor, for cosines", between(1, 1e6));
   }
 };
 
 struct DiagnosisConfig {
   std::string name;
+  std::vector<std::string> set;
   std::vector<StateConfig> sources;
   std::vector<StateConfig> students;
   uint32_t samples = 8;
   uint32_t positions = 32;
   uint64_t seed = 1;
+  std::optional<ProbesConfig> probes;
+  std::vector<ConcentrationConfig> concentrations;
   void fields(auto&& field) {
     field("name", name, "in tables");
+    field("set", set, "key=value settings of the responses that give the prefixes, e.g. other queries");
     field("sources", sources, "states whose responses give the prefixes");
     field("students", students,
           "states that are scored on them; likelihood changes are counted from the first");
     field("samples", samples, "responses a query", between(1, 1e6));
     field("positions", positions, "of every response, drawn without replacement", between(1, 1e6));
     field("seed", seed, "of responses and positions");
+    field("probes", probes, "also gradients of the students on the sources' responses; null = none");
+    field("concentrations", concentrations, "how a KL difference is spread over positions");
   }
 };
 
-// A claim of the paper: `better` beats `worse` at a budget; the tables say what was measured here.
+// A claim of the paper: `better` minus `worse` has a sign; the tables say what was measured here.
 struct ComparisonConfig {
   std::string label;
-  std::string evaluation;
+  std::string evaluation, diagnosis;
+  std::string measure;
   std::string better, worse;
+  std::optional<double> against;
   std::optional<std::string> at, minus;
   std::optional<uint64_t> budget;
+  bool by_benchmark = false;
   std::optional<double> paper;
   void fields(auto&& field) {
     field("label", label, "of the paper's table or figure");
-    field("evaluation", evaluation, "whose accuracy is compared");
-    field("better", better, "method, or method@value@... with a value of every axis that does not repeat");
-    field("worse", worse, "method, or method@value@... with a value of every axis that does not repeat");
+    field("evaluation", evaluation, "whose results are compared; this or diagnosis");
+    field("diagnosis", diagnosis, "whose results are compared");
+    field("measure", measure,
+          "of an evaluation: accuracy (default), pass@n, extraction, length, ...; of a diagnosis: kl "
+          "(default), less_likely, norm");
+    field("better", better,
+          "method, or method@value@... with a value of every axis that does not repeat; of a diagnosis: "
+          "student on source");
+    field("worse", worse, "likewise; none with against");
+    field("against", against, "a constant in place of worse, in the measure's unit");
     field("at", at, "of an interaction (better - worse) - (at - minus)");
     field("minus", minus, "of an interaction");
     field("budget", budget, "tokens; null = the largest", at_least(1));
-    field("paper", paper, "the paper's difference, percentage points");
+    field("by_benchmark", by_benchmark, "also the difference on every benchmark, and the ratio of lengths");
+    field("paper", paper, "the paper's difference: percentage points, tokens, nats");
+  }
+};
+
+// A row or a run of a table, and what the paper has there.
+struct TableRowConfig {
+  std::string of;
+  std::vector<std::optional<double>> paper;
+  void fields(auto&& field) {
+    field("of", of, "method@value@... as in comparisons, or one run: method, axis value, ...");
+    field("paper", paper, "one number a column; null = the paper has none");
+  }
+};
+
+// A table of the paper; its numbers stand beside ours.
+struct TableConfig {
+  std::string label;
+  std::string evaluation;
+  std::vector<std::string> columns;
+  std::vector<TableRowConfig> rows;
+  bool by_benchmark = false;
+  void fields(auto&& field) {
+    field("label", label, "of the paper's table or figure");
+    field("evaluation", evaluation, "where its numbers come from");
+    field("columns", columns, "measure or measure@budget (accuracy@16384, length, pass@n, ...), or tau");
+    field("rows", rows, "at least one");
+    field("by_benchmark", by_benchmark, "also the same for every benchmark");
   }
 };
 
@@ -141,6 +210,7 @@ struct StudyConfig {
   std::vector<Method> methods;
   std::vector<EvaluationConfig> evaluations;
   std::vector<DiagnosisConfig> diagnoses;
+  std::vector<TableConfig> tables;
   std::vector<ComparisonConfig> comparisons;
   void fields(auto&& field) {
     field("name", name, "of the study; required");
@@ -151,6 +221,7 @@ struct StudyConfig {
     field("methods", methods, "at least one");
     field("evaluations", evaluations, "of which states, on what");
     field("diagnoses", diagnoses, "of which states, on whose prefixes");
+    field("tables", tables, "of the paper, with its numbers");
     field("comparisons", comparisons, "what the paper claims");
   }
   void validate(const ConfigPlace& place = {}) const;
@@ -173,8 +244,36 @@ struct Run {
   std::string label;           // fixed, order 1
 };
 
-// All of them: methods in order, the last axis fastest. Fails naming the run whose settings cannot be.
+// All of them: methods in order, the last axis fastest. Fails naming the run whose settings cannot be, and for
+// tables and comparisons of what is no row.
 std::vector<Run> expand_runs(const StudyFile& file);
+
+// The settings that a diagnosis samples a run's prompts with.
+train::TrainConfig prompts_of(const Run& run, const DiagnosisConfig& diagnosis);
+
+// The runs that stand in one row: a method at one combination of the axes that do not repeat.
+struct Row {
+  std::string name;  // fixed, or grid@8@110
+  std::vector<size_t> runs;
+};
+std::vector<Row> rows_of(const StudyConfig& config, const std::vector<Run>& runs);
+// The row of this name, or the run with this label as a row of its own; nothing when there is neither.
+std::optional<Row> find_row(const StudyConfig& config, const std::vector<Run>& runs, const std::string& name);
+
+// A column of a table: a measure at a budget, or the trigger's iteration.
+struct Column {
+  std::string measure;  // as stats::parse_measure reads it, or "tau"
+  std::optional<uint64_t> budget;
+};
+// Reads accuracy@16384, pass@4@16384, length, tau; fails for a budget that is no number.
+Column parse_column(const std::string& text);
+std::string column_text(const Column& column);
+
+// "R20 on initial" -> {R20, initial}; fails for anything else.
+struct DiagnosisSide {
+  std::string student, source;
+};
+DiagnosisSide parse_diagnosis_side(const std::string& text);
 
 // The index of a method; fails with the nearest name. `where` begins the text.
 size_t find_method(const StudyConfig& config, const std::string& name, const std::string& where);

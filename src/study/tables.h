@@ -1,33 +1,23 @@
-// What a study found: accuracy by method and budget, KL on fixed prefixes, and every comparison with the
-// paper's number beside it and a verdict in words.
+// What a study found, as tables: every evaluation by method and budget, the paper's tables with its numbers
+// beside ours, the trigger's D/V, and every comparison with the paper's number and a verdict in words. Tables
+// of diagnoses are in diagnosis_tables.h. What is not done yet shows as "-" or "not measured".
 #pragma once
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "stats/bootstrap.h"
-#include "study/plan.h"
+#include "stats/table.h"
+#include "study/results.h"
 
 namespace ropd::study {
 
-enum class Verdict { same_and_significant, same_sign, opposite, not_measured };
-// Whether a measured difference with its interval says what the paper says.
-Verdict judge(const std::optional<stats::Interval>& measured, double paper);
-std::string verdict_text(Verdict verdict);
+// Mean over runs, and their deviation with several.
+stats::Cell spread_cell(const std::vector<double>& values, int decimals);
+// A number of the paper; "-" where it has none.
+stats::Cell paper_cell(const std::vector<std::optional<double>>& paper, size_t column, int decimals);
 
-// The runs that stand in one row: a method at one combination of the axes that do not repeat.
-struct Row {
-  std::string name;  // fixed, or grid@8@110
-  std::vector<size_t> runs;
-};
-std::vector<Row> rows_of(const StudyConfig& config, const std::vector<Run>& runs);
+std::vector<stats::Table> study_tables(const Results& results);
 
-// Everything that is done, as text; what is missing is named as such.
-std::string study_tables(const StudyFile& file, const std::vector<Run>& runs, const Plan& plan,
-                         const Store& store);
-
-// The same numbers for programs: tables.json.
-std::string study_results_json(const StudyFile& file, const std::vector<Run>& runs, const Plan& plan,
-                               const Store& store);
+// The same numbers for programs: NAME.json.
+std::string study_results_json(const Results& results);
 
 }  // namespace ropd::study

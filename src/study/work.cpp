@@ -1,11 +1,13 @@
 #include "study/work.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "diagnostics/prefixes.h"
+#include "diagnostics/probes.h"
 #include "eval/evaluate.h"
 #include "eval/responses.h"
 #include "io/checkpoint.h"
@@ -106,18 +108,19 @@ rollout::EngineConfig engine_config(const train::TrainConfig& config, const io::
   return engine;
 }
 
-// Responses to the training prompts of a run by some model.
-bool sample_queries(const Workshop& workshop, const Node& node, const Path& model, uint64_t responses,
+// Responses of some model to the prompts of a configuration: so many of each, or `total` over all.
+struct Amount {
+  uint64_t each = 0, total = 0;
+};
+bool sample_queries(const Node& node, const train::TrainConfig& config, const Path& model, Amount amount,
                     const RandomStream& stream, const Path& path) {
-  train::TrainConfig config = workshop.runs[node.run].config;
-  config.continue_from.reset();
   const auto models = train::load_models(config);
   if (!models.student_renderer) fail(config.student, ": sampling needs a tokenizer with a chat template");
   const auto queries = train::load_queries(config, *models.student_renderer);
   const auto directory = std::make_shared<const io::ModelDirectory>(model);
   const auto weights = model::map_weights(directory);
   rollout::LocalGenerator engine(weights, config.rollout.precision, engine_config(config, *directory));
-  const uint64_t count = responses > 0 ? responses : config.curriculum.bank.responses;
+  const uint64_t count = amount.each > 0 ? amount.each * queries.queries.size() : amount.total;
   rollout::BankOptions options;
   options.stage = node.label;
   options.decode = [&](std::span<const Token> ids) {
@@ -131,20 +134,18 @@ bool sample_queries(const Workshop& workshop, const Node& node, const Path& mode
 }
 
 bool make_bank(const Workshop& workshop, const Node& node) {
-  const train::TrainConfig& config = workshop.runs[node.run].config;
+  train::TrainConfig config = workshop.runs[node.run].config;
+  config.continue_from.reset();  // not there yet; a bank does not depend on it
   const uint64_t responses = config.curriculum.bank.responses;
-  return sample_queries(workshop, node, config.student, responses,
+  return sample_queries(node, config, config.student, {.total = responses},
                         rollout::bank_stream(config.seed, "initial bank", responses),
                         workshop.store.bank(node.id));
 }
 
 bool make_prefixes(const Workshop& workshop, const Node& node) {
   const DiagnosisConfig& diagnosis = workshop.file.config.diagnoses[node.item];
-  train::TrainConfig config = workshop.runs[node.run].config;
-  config.continue_from.reset();
-  const auto models = train::load_models(config);
-  const uint64_t queries = train::load_queries(config, *models.student_renderer).queries.size();
-  return sample_queries(workshop, node, model_of(workshop, node.state, node.run), queries * diagnosis.samples,
+  return sample_queries(node, prompts_of(workshop.runs[node.run], diagnosis),
+                        model_of(workshop, node.state, node.run), {.each = diagnosis.samples},
                         rollout::diagnostics_stream(diagnosis.seed, diagnosis.sources[node.source].name),
                         workshop.store.prefixes(node.id));
 }
@@ -175,23 +176,63 @@ bool make_evaluation(const Workshop& workshop, const Node& node) {
   return true;
 }
 
+// Of every response the share of its non-empty prefixes that became less likely; null without any.
+Json less_likely_by_response(const diagnostics::PrefixSet& prefixes, const std::vector<std::vector<double>>& before,
+                 const std::vector<std::vector<double>>& after) {
+  Json list = Json::array();
+  for (size_t i = 0; i < prefixes.rollouts.size(); ++i) {
+    size_t lower = 0, count = 0;
+    for (size_t t = 0; t < prefixes.positions[i].size(); ++t) {
+      if (prefixes.positions[i][t] == 0) continue;
+      ++count;
+      lower += after[i][t] < before[i][t];
+    }
+    list.push_back(count > 0 ? Json(static_cast<double>(lower) / static_cast<double>(count)) : Json(nullptr));
+  }
+  return list;
+}
+
+Json probe(const DiagnosisConfig& diagnosis, const train::TrainConfig& config, const Path& student,
+           const model::Weights& teacher, const std::vector<Rollout>& rollouts) {
+  diagnostics::ProbeConfig probes;
+  probes.minibatch = diagnosis.probes->minibatch;
+  probes.coordinates = diagnosis.probes->coordinates;
+  probes.seed = diagnosis.seed;
+  probes.scoring.top_k = config.objective.top_k;
+  probes.microbatch_tokens = static_cast<int64_t>(config.train.microbatch_tokens);
+  const size_t count = std::min<size_t>(diagnosis.probes->trajectories, rollouts.size());
+  const auto result = diagnostics::probe_gradients(model::Parameters::load(io::ModelDirectory(student)),
+                                                   teacher, std::span(rollouts).first(count), probes);
+  return {{"norms", result.norms}, {"coordinates", result.coordinates}};
+}
+
 bool make_diagnosis(const Workshop& workshop, const Node& node) {
   const DiagnosisConfig& diagnosis = workshop.file.config.diagnoses[node.item];
   const auto load = [&](const Path& model) {
     return model::map_weights(std::make_shared<const io::ModelDirectory>(model));
   };
-  const auto student = load(model_of(workshop, node.state, node.run));
-  const auto teacher = load(workshop.runs[node.run].config.teacher);
+  const train::TrainConfig& config = workshop.runs[node.run].config;
+  const Path student_path = model_of(workshop, node.state, node.run);
+  const auto student = load(student_path), teacher = load(config.teacher);
+  if (student.config.vocab_size != teacher.config.vocab_size)
+    fail(diagnosis.name, ": the student has a vocabulary of ", student.config.vocab_size,
+         " entries, the teacher ", teacher.config.vocab_size, "; a diagnosis needs one vocabulary");
   const auto prefixes = diagnostics::choose_positions(
       io::read_rollouts(workshop.store.prefixes(node.prefixes)), diagnosis.positions, diagnosis.seed);
-  const double kl = diagnostics::mean_over_responses(diagnostics::position_kl(student, teacher, prefixes));
-  const auto reference = load(model_of(workshop, node.reference, node.run));
-  const auto change =
-      diagnostics::likelihood_change(prefixes, diagnostics::prefix_log_likelihood(reference, prefixes),
-                                     diagnostics::prefix_log_likelihood(student, prefixes));
+  const auto kl = diagnostics::position_kl(student, teacher, prefixes);
+  const auto before = diagnostics::prefix_log_likelihood(
+                 load(model_of(workshop, node.reference, node.run)), prefixes),
+             after = diagnostics::prefix_log_likelihood(student, prefixes);
+  const auto change = diagnostics::likelihood_change(prefixes, before, after);
   Json cumulative = Json::array();
   for (const auto& [value, share] : change.cumulative) cumulative.push_back({value, share});
-  const Json result = {{"kl", kl}, {"less_likely", change.less_likely}, {"cumulative", cumulative}};
+  Json result = {{"kl", diagnostics::mean_over_responses(kl)},
+                 {"less_likely", change.less_likely},
+                 {"cumulative", cumulative},
+                 {"position_kl", kl},
+                 {"response_less_likely", less_likely_by_response(prefixes, before, after)}};
+  if (diagnosis.probes)
+    result["probe"] = probe(diagnosis, config, student_path, teacher, prefixes.rollouts);
   const Path path = workshop.store.diagnosis(node.id);
   std::filesystem::create_directories(path.parent_path());
   write_file_atomically(path, result.dump() + "\n");
