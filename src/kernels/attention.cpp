@@ -362,15 +362,15 @@ namespace {
 // Runs every task on some thread; tasks are listed with the longest last, so they are taken from the end.
 void run_tasks(const std::vector<ForwardTask>& tasks, int64_t max_rows, int64_t head_dim, int64_t work) {
   const int64_t count = static_cast<int64_t>(tasks.size());
-  const int64_t threads = static_cast<int64_t>(num_lanes(static_cast<size_t>(count), work));
+  const int64_t threads = static_cast<int64_t>(num_workers(static_cast<size_t>(count), work));
   const int64_t scratch_size = round_up(ForwardScratch::largest(max_rows, head_dim), 16);
   Buffer scratch(static_cast<size_t>(scratch_size * threads));
   choose_instruction_set();
   const auto function = HWY_DYNAMIC_DISPATCH(attend_task);
   const int64_t grain = std::max<int64_t>(1, std::min<int64_t>(count / (8 * threads), 16));
-  share_out(count, grain, static_cast<size_t>(threads), work, [&](int64_t i, size_t lane) {
+  share_out(count, grain, static_cast<size_t>(threads), work, [&](int64_t i, size_t worker) {
     function(tasks[static_cast<size_t>(count - 1 - i)],
-             scratch.data() + static_cast<int64_t>(lane) * scratch_size);
+             scratch.data() + static_cast<int64_t>(worker) * scratch_size);
   });
 }
 
