@@ -81,8 +81,8 @@ StreamBudget divide_memory(std::span<const uint64_t> parts, const ModelConfig& c
 
 LayerStream::LayerStream(std::shared_ptr<const io::ModelDirectory> directory, uint64_t memory_bytes)
     : directory_(std::move(directory)),
-      memory_bytes_(memory_bytes),
-      parts_(static_cast<size_t>(directory_->config().num_layers) + 1) {
+      parts_(static_cast<size_t>(directory_->config().num_layers) + 1),
+      memory_bytes_(memory_bytes) {
   for (const io::StoredTensor& tensor : directory_->tensors()) {
     if (reinterpret_cast<uintptr_t>(tensor.bytes.data()) % dtype_bytes(tensor.dtype) != 0)
       fail(directory_->path().string(), ": tensor '", tensor.name,

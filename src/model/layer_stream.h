@@ -52,6 +52,7 @@ class LayerStream {
   LayerStream& operator=(const LayerStream&) = delete;
   ~LayerStream();
 
+  void set_memory(uint64_t memory_bytes) { memory_bytes_ = memory_bytes; }  // from the next pass on
   StreamBudget budget(int64_t batch_tokens) const;
   size_t head() const { return parts_.size() - 1; }  // the part behind the layers
   StreamCounts counts() const { return counts_; }
@@ -105,10 +106,10 @@ class LayerStream {
   };
 
   const std::shared_ptr<const io::ModelDirectory> directory_;
-  const uint64_t memory_bytes_;
   std::vector<File> files_;
   std::vector<Part> parts_;  // layers, head
   Part embedding_;           // rows of it are looked up; empty where it is the head
+  uint64_t memory_bytes_;
   StreamCounts counts_;
 
   void add(Part& part, const io::StoredTensor& tensor) const;
