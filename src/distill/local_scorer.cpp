@@ -6,7 +6,7 @@
 
 namespace ropd::distill {
 
-LocalScorer::LocalScorer(std::function<model::Weights()> student, model::Weights teacher,
+LocalScorer::LocalScorer(std::function<model::Weights()> student, std::function<model::Weights()> teacher,
                          std::optional<TeacherTranslation> translation, LocalScorerConfig config)
     : student_(std::move(student)),
       teacher_(std::move(teacher)),
@@ -22,6 +22,20 @@ void LocalScorer::give_back(model::Workspace& workspace) const {
   if (config_.keeps_memory) return;
   workspace = {};
   return_freed_memory();
+}
+
+// Calls work with the teacher and gives back what it took; of a streamed one counts what it reads.
+void LocalScorer::use_teacher(const std::function<void(const model::Weights& teacher)>& work) {
+  const model::Weights teacher = teacher_();
+  const auto before = teacher.stream ? teacher.stream->counts() : model::StreamCounts{};
+  work(teacher);
+  give_back(teacher_workspace_);
+  if (teacher.stream) {  // its pages went with its passes
+    streamed_.passes += teacher.stream->counts().passes - before.passes;
+    streamed_.bytes += teacher.stream->counts().bytes - before.bytes;
+  } else if (config_.release_teacher) {
+    config_.release_teacher();
+  }
 }
 
 // Scores taken while sampling have the bits of a pass over the finished responses, so that pass is left out.
@@ -44,18 +58,20 @@ Scoring LocalScorer::score(std::span<const Rollout> rollouts, std::vector<Scores
   give_back(student_workspace_);
   result.student_seconds = student_watch.seconds();
   const Stopwatch teacher_watch;
-  score_teacher(result.scores, teacher_, rollouts, config_.teacher, teacher_workspace_,
-                translation_ ? &*translation_ : nullptr, progress("teacher scores", rollouts.size()));
-  give_back(teacher_workspace_);
-  if (config_.release_teacher) config_.release_teacher();
+  use_teacher([&](const model::Weights& teacher) {
+    score_teacher(result.scores, teacher, rollouts, config_.teacher, teacher_workspace_,
+                  translation_ ? &*translation_ : nullptr, progress("teacher scores", rollouts.size()));
+  });
   result.teacher_seconds = teacher_watch.seconds();
   return result;
 }
 
 TeacherRows LocalScorer::teacher_rows(std::span<const TrainingItem> items) {
-  TeacherRows rows = distill::teacher_rows(teacher_, items, config_.teacher.precision, teacher_workspace_);
-  give_back(teacher_workspace_);
-  if (config_.release_teacher) config_.release_teacher();
+  TeacherRows rows;
+  use_teacher([&](const model::Weights& teacher) {
+    rows = distill::teacher_rows(teacher, items, config_.teacher.precision, teacher_workspace_);
+    if (teacher.stream) teacher.stream->hold_head();  // whoever turns the states into logits reads all of it
+  });
   return rows;
 }
 

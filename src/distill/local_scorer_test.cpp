@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "base/log.h"
+#include "support/model_files.h"
 #include "support/naive_model.h"
+#include "support/test_data.h"
 
 namespace ropd::distill {
 namespace {
@@ -21,7 +25,8 @@ class LocalScorerTest : public testing::Test {
       {.query_id = "a", .sample = 1, .prompt_ids = {1, 2, 3}, .response_ids = {6, 2}}};
 
   LocalScorer scorer(LocalScorerConfig config = {.student = {.top_k = 5}, .teacher = {.top_k = 5}}) const {
-    return {[this] { return student_.weights(); }, teacher_.weights(), std::nullopt, std::move(config)};
+    return {[this] { return student_.weights(); }, [this] { return teacher_.weights(); }, std::nullopt,
+            std::move(config)};
   }
   std::vector<Scores> expected() const {
     model::Workspace workspace;
@@ -85,6 +90,35 @@ TEST_F(LocalScorerTest, TheTeachersRowsGiveItsLogProbabilities) {
         EXPECT_NEAR(logit, logits[rollout.prompt_ids.size() - 1 + t][v], 1e-4);
       }
   }
+}
+
+TEST(StreamedTeacher, GivesTheBitsOfAResidentOneAndCountsWhatItReads) {
+  const test::TemporaryDirectory folder;
+  test::write_tiny_model(folder / "model", test::tiny_config("Qwen3MoeForCausalLM"));
+  const auto directory = std::make_shared<const io::ModelDirectory>(folder / "model");
+  const model::Weights resident = model::map_weights(directory),
+                       streamed = model::stream_weights(directory, 0);
+  const std::vector<Rollout> rollouts = {{.query_id = "a", .prompt_ids = {1, 2, 3}, .response_ids = {4, 5}},
+                                         {.query_id = "b", .prompt_ids = {9}, .response_ids = {8, 1, 30}}};
+  std::vector<TrainingItem> items;
+  for (const Rollout& rollout : rollouts) items.push_back({.rollout = &rollout});
+  std::vector<LocalScorer> scorers;
+  for (const model::Weights& teacher : {resident, streamed})
+    scorers.emplace_back([&] { return resident; }, [teacher] { return teacher; }, std::nullopt,
+                         LocalScorerConfig{});
+  const auto whole = scorers[0].score(rollouts, {}), by_layers = scorers[1].score(rollouts, {});
+  for (size_t i = 0; i < 2; ++i)
+    EXPECT_EQ(by_layers.scores[i].teacher_logprobs, whole.scores[i].teacher_logprobs);
+  const auto parts = model::stream_parts(directory->config(), 4);
+  const uint64_t bytes = std::accumulate(parts.begin(), parts.end(), uint64_t{0});
+  EXPECT_EQ(scorers[0].streamed().passes, 0u);
+  EXPECT_EQ(scorers[1].streamed().passes, 1u);
+  EXPECT_EQ(scorers[1].streamed().bytes, bytes);
+  const TeacherRows want = scorers[0].teacher_rows(items), rows = scorers[1].teacher_rows(items);
+  EXPECT_TRUE(std::ranges::equal(rows.states.span(), want.states.span()));
+  EXPECT_EQ(rows.head.columns, want.head.columns);
+  EXPECT_EQ(scorers[1].streamed().passes, 2u);
+  EXPECT_EQ(scorers[1].streamed().bytes, 2 * bytes);
 }
 
 }  // namespace

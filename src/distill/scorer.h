@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "distill/gradient.h"
+#include "model/layer_stream.h"
 #include "records/rollout.h"
 #include "records/scores.h"
 
@@ -28,6 +29,9 @@ class Scorer {
 
   // For objectives that compare whole distributions.
   [[nodiscard]] virtual TeacherRows teacher_rows(std::span<const TrainingItem> items) = 0;
+
+  // What a teacher that is streamed has read since this was made.
+  [[nodiscard]] virtual model::StreamCounts streamed() const { return {}; }
 };
 
 }  // namespace ropd::distill

@@ -10,56 +10,141 @@
 #include "base/parallel.h"
 #include "kernels/vocab_head.h"
 #include "kernels/vocab_rows.h"
+#include "model/layer_stream.h"
 
 namespace ropd::distill {
 namespace {
 
-// The hidden states that predict response tokens: rows prompt - 1 .. prompt + response - 2 of each sequence.
-Buffer predicting_rows(const Buffer& hidden, int64_t width,
-                       std::span<const std::pair<int64_t, int64_t>> ranges) {
+using Range = std::pair<size_t, size_t>;  // [begin, end)
+
+// Responses that go through the layers together, and the rows that predict their tokens: prompt - 1 ..
+// prompt + response - 2 of each sequence.
+struct ScoredBatch {
+  model::PackedBatch batch;
+  std::vector<std::pair<int64_t, int64_t>> predicting;
+};
+
+ScoredBatch pack_batch(std::span<const model::PromptedResponse> responses) {
+  auto [batch, first_rows] = model::pack_responses(responses, model::Prompts::shared);
+  ScoredBatch result{std::move(batch), {}};
+  for (size_t i = 0; i < responses.size(); ++i)
+    result.predicting.emplace_back(first_rows[i],
+                                   first_rows[i] + static_cast<int64_t>(responses[i].response.size()));
+  return result;
+}
+
+Buffer predicting_rows(const Buffer& hidden, int64_t width, const ScoredBatch& batch) {
   int64_t rows = 0;
-  for (const auto& [begin, end] : ranges) rows += end - begin;
+  for (const auto& [begin, end] : batch.predicting) rows += end - begin;
   Buffer gathered(static_cast<size_t>(rows * width));
   int64_t to = 0;
-  for (const auto& [begin, end] : ranges) {
+  for (const auto& [begin, end] : batch.predicting) {
     std::copy_n(hidden.data() + begin * width, (end - begin) * width, gathered.data() + to * width);
     to += end - begin;
   }
   return gathered;
 }
 
-// Calls score_some(weights, items, workspace) for all responses, those to the same prompt one behind the
-// other; it returns how many tokens it has scored. Threads take items of their own when the model is small;
-// what a response is scored with shows in no bit of its scores.
-template <class ScoreSome>
+int64_t length_of(const model::PromptedResponse& response) {
+  return static_cast<int64_t>(response.prompt.size() + response.response.size());
+}
+
+// What a pass through a streamed model does besides the layers.
+struct LayerPass {
+  bool uses_head = true;
+  std::function<void(Range responses, double share)> on_layer = {};  // share of the pass that is done
+  std::function<void(Range responses, const Buffer& rows)> take;     // of every batch, its predicting rows
+};
+
+// All responses through a streamed model, in order: batches of batch_tokens, as many of them in a pass as the
+// stream's memory allows.
+void pass_by_layers(const model::Weights& weights, std::span<const model::PromptedResponse> responses,
+                    int64_t batch_tokens, Precision precision, model::Workspace& workspace,
+                    const LayerPass& work) {
+  model::LayerStream& stream = *weights.stream;
+  const auto ranges =
+      model::pack_in_order(responses.size(), batch_tokens, [&](size_t i) { return length_of(responses[i]); });
+  const auto tokens_of_batch = [&](size_t batch) {
+    int64_t tokens = 0;
+    for (size_t i = ranges[batch].first; i < ranges[batch].second; ++i) tokens += length_of(responses[i]);
+    return tokens;
+  };
+  int64_t largest = 0;
+  for (size_t i = 0; i < ranges.size(); ++i) largest = std::max(largest, tokens_of_batch(i));
+  for (const auto& [first, last] :
+       model::pack_in_order(ranges.size(), stream.budget(largest).positions, tokens_of_batch)) {
+    std::vector<ScoredBatch> batches;
+    std::vector<model::PackedBatch> packed;
+    for (size_t i = first; i < last; ++i) {
+      batches.push_back(pack_batch(responses.subspan(ranges[i].first, ranges[i].second - ranges[i].first)));
+      packed.push_back(std::move(batches.back().batch));
+    }
+    std::vector<Buffer> states(packed.size());
+    model::LayerStream::Pass pass(stream, largest);
+    model::forward_by_layers(states, weights, packed, precision, workspace, [&](size_t layer) {
+      pass.enter(layer);
+      if (work.on_layer)
+        work.on_layer({ranges[first].first, ranges[last - 1].second},
+                      static_cast<double>(layer) / static_cast<double>(weights.layers.size() + 1));
+    });
+    if (work.uses_head) pass.enter(stream.head());
+    for (size_t i = first; i < last; ++i) {
+      Buffer& hidden = states[i - first];
+      const Buffer rows = predicting_rows(hidden, weights.config.hidden_size, batches[i - first]);
+      hidden = {};
+      work.take(ranges[i], rows);
+    }
+    pass.finish();
+  }
+}
+
+// Calls take_rows(head, items, rows) for all responses, those to the same prompt one behind the other, with
+// the states that predict them; it returns how many tokens it has scored. Threads take items of their own when
+// the model is small; what a response is scored with shows in no bit of its scores.
+template <class TakeRows>
 void score_all(const model::Weights& weights, std::span<const model::PromptedResponse> responses,
                const ScoringConfig& config, model::Workspace& workspace, const ScoringProgress& progress,
-               const ScoreSome& score_some) {
+               const TakeRows& take_rows) {
   std::vector<size_t> order;
+  std::vector<model::PromptedResponse> ordered;
   for (const auto& group : model::group_by_prompt(responses))
-    order.insert(order.end(), group.begin(), group.end());
-  const auto length = [&](size_t i) {
-    const auto& [prompt, response] = responses[order[i]];
-    return static_cast<int64_t>(prompt.size() + response.size());
-  };
+    for (const size_t i : group) {
+      order.push_back(i);
+      ordered.push_back(responses[i]);
+    }
   const auto added_length = [&](size_t i) {  // behind the response before it, which may have the same prompt
-    const bool is_shared =
-        i > 0 && std::ranges::equal(responses[order[i]].prompt, responses[order[i - 1]].prompt);
-    return is_shared ? static_cast<int64_t>(responses[order[i]].response.size()) : length(i);
-  };
-  const auto items = [&](const std::pair<size_t, size_t>& range) {
-    return std::span(order).subspan(range.first, range.second - range.first);
+    const bool is_shared = i > 0 && std::ranges::equal(ordered[i].prompt, ordered[i - 1].prompt);
+    return is_shared ? static_cast<int64_t>(ordered[i].response.size()) : length_of(ordered[i]);
   };
   size_t done = 0;
   uint64_t tokens = 0;
-  const auto report = [&](const std::pair<size_t, size_t>& range, uint64_t new_tokens) {
+  const auto take = [&](const model::Linear& head, const Range& range, const Buffer& rows) {
+    return take_rows(head, std::span(order).subspan(range.first, range.second - range.first), rows);
+  };
+  const auto report = [&](const Range& range, uint64_t new_tokens) {
     done += range.second - range.first;
     tokens += new_tokens;
     if (progress) progress(done, tokens);
   };
+  const auto states = [&](const model::Weights& used, const Range& range, model::Workspace& memory) {
+    return predicting_states(used, std::span(ordered).subspan(range.first, range.second - range.first),
+                             config.precision, memory);
+  };
+  if (weights.stream) {
+    LayerPass work{
+        .take = [&](Range range, const Buffer& rows) { report(range, take(weights.head, range, rows)); }};
+    if (progress)
+      work.on_layer = [&](Range range, double share) {
+        const double passing = static_cast<double>(range.second - range.first);
+        progress(done + static_cast<size_t>(share * passing), tokens);
+      };
+    pass_by_layers(weights, ordered, config.batch_tokens, config.precision, workspace, work);
+    return;
+  }
   if (weights.execution.sharing == model::Sharing::products) {
-    for (const auto& range : model::pack_in_order(order.size(), config.batch_tokens, length))
-      report(range, score_some(weights, items(range), workspace));
+    for (const Range& range : model::pack_in_order(order.size(), config.batch_tokens,
+                                                   [&](size_t i) { return length_of(ordered[i]); }))
+      report(range, take(weights.head, range, states(weights, range, workspace)));
     return;
   }
   const model::Weights packed = model::pack_weights(weights, config.precision);
@@ -67,7 +152,8 @@ void score_all(const model::Weights& weights, std::span<const model::PromptedRes
   workspace.provide_threads(num_workers(ranges.size()));
   std::mutex reporting;
   parallel_tasks(ranges.size(), [&](size_t i, size_t thread) {
-    const uint64_t new_tokens = score_some(packed, items(ranges[i]), *workspace.of_threads[thread]);
+    const uint64_t new_tokens =
+        take(packed.head, ranges[i], states(packed, ranges[i], *workspace.of_threads[thread]));
     const std::lock_guard lock(reporting);
     report(ranges[i], new_tokens);
   });
@@ -125,13 +211,22 @@ void check_rollouts(std::span<const Rollout> rollouts, const ModelConfig& config
 
 Buffer predicting_states(const model::Weights& weights, std::span<const model::PromptedResponse> responses,
                          Precision precision, model::Workspace& workspace) {
-  const auto [batch, first_rows] = model::pack_responses(responses, model::Prompts::shared);
-  std::vector<std::pair<int64_t, int64_t>> ranges;
-  for (size_t i = 0; i < responses.size(); ++i)
-    ranges.emplace_back(first_rows[i], first_rows[i] + static_cast<int64_t>(responses[i].response.size()));
-  Buffer hidden(batch.tokens.size() * static_cast<size_t>(weights.config.hidden_size));
-  model::forward(hidden, weights, batch, precision, workspace);
-  return predicting_rows(hidden, weights.config.hidden_size, ranges);
+  const int64_t width = weights.config.hidden_size;
+  if (weights.stream) {
+    size_t rows = 0, to = 0;
+    for (const auto& response : responses) rows += response.response.size();
+    Buffer all(rows * static_cast<size_t>(width));
+    pass_by_layers(weights, responses, ScoringConfig{}.batch_tokens, precision, workspace,
+                   {.uses_head = false, .take = [&](Range, const Buffer& some) {
+                      std::copy_n(some.data(), some.size(), all.data() + to);
+                      to += some.size();
+                    }});
+    return all;
+  }
+  const ScoredBatch packed = pack_batch(responses);
+  Buffer hidden(packed.batch.tokens.size() * static_cast<size_t>(width));
+  model::forward(hidden, weights, packed.batch, precision, workspace);
+  return predicting_rows(hidden, width, packed);
 }
 
 std::vector<Scores> score_student(const model::Weights& student, std::span<const Rollout> rollouts,
@@ -141,20 +236,15 @@ std::vector<Scores> score_student(const model::Weights& student, std::span<const
   std::vector<Scores> all(rollouts.size());
   std::vector<model::PromptedResponse> responses;
   for (const Rollout& rollout : rollouts) responses.push_back({rollout.prompt_ids, rollout.response_ids});
-  const auto score_some = [&](const model::Weights& weights, std::span<const size_t> items,
-                              model::Workspace& memory) {
-    std::vector<model::PromptedResponse> some;
+  const auto take_rows = [&](const model::Linear& head, std::span<const size_t> items, const Buffer& rows) {
     std::vector<int32_t> sampled;
-    for (const size_t i : items) {
-      some.push_back(responses[i]);
+    for (const size_t i : items)
       sampled.insert(sampled.end(), rollouts[i].response_ids.begin(), rollouts[i].response_ids.end());
-    }
-    const Buffer rows = predicting_states(weights, some, config.precision, memory);
     std::vector<int64_t> one_each(sampled.size() + 1);
     for (size_t i = 0; i < one_each.size(); ++i) one_each[i] = static_cast<int64_t>(i);
     const kernels::ScoreRequest request{config.temperature, config.top_k, /*with_entropy=*/true, one_each,
                                         sampled};
-    const auto result = score_head(rows, weights.head, config.precision, request);
+    const auto result = score_head(rows, head, config.precision, request);
     size_t row = 0;
     for (const size_t i : items) {
       const size_t length = rollouts[i].response_ids.size(), k = config.top_k;
@@ -173,7 +263,7 @@ std::vector<Scores> score_student(const model::Weights& student, std::span<const
     }
     return static_cast<uint64_t>(sampled.size());
   };
-  score_all(student, responses, config, workspace, progress, score_some);
+  score_all(student, responses, config, workspace, progress, take_rows);
   return all;
 }
 
@@ -220,14 +310,11 @@ void score_teacher(std::span<Scores> scores, const model::Weights& teacher, std:
     return translation ? translation->teacher_id[static_cast<size_t>(id)] : id;
   };
 
-  const auto score_some = [&](const model::Weights& weights, std::span<const size_t> items,
-                              model::Workspace& memory) {
+  const auto take_rows = [&](const model::Linear& head, std::span<const size_t> items, const Buffer& rows) {
     uint64_t tokens = 0;
-    std::vector<model::PromptedResponse> some;
     std::vector<int64_t> given_begins = {0};
     std::vector<int32_t> given;
     for (const size_t i : items) {
-      some.push_back(responses[i]);
       const size_t k = scores[i].top_k;
       // For each teacher position the mapped ids of the student position that reads it, or none.
       std::vector<int32_t> student_position(responses[i].response.size(), -1);
@@ -244,10 +331,9 @@ void score_teacher(std::span<Scores> scores, const model::Weights& teacher, std:
         given_begins.push_back(static_cast<int64_t>(given.size()));
       }
     }
-    const Buffer rows = predicting_states(weights, some, config.precision, memory);
     const kernels::ScoreRequest request{config.temperature, config.top_k, /*with_entropy=*/false,
                                         given_begins, given};
-    const auto result = score_head(rows, weights.head, config.precision, request);
+    const auto result = score_head(rows, head, config.precision, request);
 
     size_t row = 0;
     for (const size_t i : items) {
@@ -278,7 +364,7 @@ void score_teacher(std::span<Scores> scores, const model::Weights& teacher, std:
     }
     return tokens;
   };
-  score_all(teacher, responses, config, workspace, progress, score_some);
+  score_all(teacher, responses, config, workspace, progress, take_rows);
 }
 
 }  // namespace ropd::distill

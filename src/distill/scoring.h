@@ -1,7 +1,8 @@
 // Scoring by teacher forcing: what the student and the teacher say about every position of recorded responses
 // (method.md section 2). Nothing stored with a rollout but its tokens is used. A rollout's scores have the
 // same bits whatever it is batched with; with the rollout engine's precision the sampled log-probabilities
-// equal the ones seen while sampling.
+// equal the ones seen while sampling. A streamed model (model/layer_stream.h) goes through its layers with as
+// many batches at a time as its memory allows, and has the same bits.
 #pragma once
 #include <functional>
 #include <span>
@@ -28,7 +29,7 @@ struct ScoringConfig {
 using ScoringProgress = std::function<void(size_t rollouts, uint64_t tokens)>;
 
 // The states after the last norm that predict each token of each response [sum of responses, D], by one
-// packed pass.
+// packed pass; of a streamed model by as many as its memory asks for.
 Buffer predicting_states(const model::Weights& weights, std::span<const model::PromptedResponse> responses,
                          Precision precision, model::Workspace& workspace);
 

@@ -7,7 +7,10 @@
 
 #include "base/error.h"
 #include "kernels/vocab_head.h"
+#include "model/layer_stream.h"
+#include "support/model_files.h"
 #include "support/naive_model.h"
+#include "support/test_data.h"
 
 namespace ropd::distill {
 namespace {
@@ -147,6 +150,57 @@ TEST(ScoreTeacher, TranslatesIdsAndMasksWhatHasNoCounterpart) {
           EXPECT_NEAR(value, scores[i].student_logprobs[t * 37 + j], 1e-5);
       }
     }
+}
+
+class StreamedScores : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Architectures, StreamedScores,
+                         testing::Values("Qwen3ForCausalLM", "Qwen2ForCausalLM", "LlamaForCausalLM",
+                                         "Qwen3MoeForCausalLM"));
+
+TEST_P(StreamedScores, AreThoseOfTheResidentModelBitForBitForAnyMemory) {
+  const test::TemporaryDirectory folder;
+  test::write_tiny_model(folder / "model", test::tiny_config(GetParam(), {{"vocab_size", "37"}}),
+                         DType::bf16);
+  const auto directory = std::make_shared<const io::ModelDirectory>(folder / "model");
+  const auto rollouts = some_rollouts();
+  for (const auto precision : {Precision::f32, Precision::bf16}) {
+    ScoringConfig config{.top_k = 5, .precision = precision, .temperature = 0.7f};
+    model::Workspace workspace;
+    const model::Weights resident = model::map_weights(directory);
+    auto want = score_student(resident, rollouts, config, workspace);
+    score_teacher(want, resident, rollouts, config, workspace);
+    uint64_t fewest = UINT64_MAX, most = 0;
+    config.batch_tokens = 8;
+    for (const uint64_t memory : {uint64_t{0}, uint64_t{40'000}, uint64_t{1} << 40}) {
+      const model::Weights streamed = model::stream_weights(directory, memory);
+      auto scores = score_student(streamed, rollouts, config, workspace);
+      score_teacher(scores, streamed, rollouts, config, workspace);
+      for (size_t i = 0; i < rollouts.size(); ++i) {
+        EXPECT_EQ(scores[i].candidates, want[i].candidates);
+        EXPECT_EQ(scores[i].student_logprobs, want[i].student_logprobs);
+        EXPECT_EQ(scores[i].student_entropy, want[i].student_entropy);
+        EXPECT_EQ(scores[i].teacher_logprobs, want[i].teacher_logprobs);
+        EXPECT_EQ(scores[i].teacher_sampled_logprobs, want[i].teacher_sampled_logprobs);
+        EXPECT_EQ(scores[i].overlap, want[i].overlap);
+      }
+      fewest = std::min(fewest, streamed.stream->counts().passes);
+      most = std::max(most, streamed.stream->counts().passes);
+    }
+    EXPECT_EQ(fewest, 2u);  // one for each side
+    EXPECT_EQ(most, 10u);   // five batches of at most eight tokens
+  }
+}
+
+TEST(StreamedProgress, IsToldInsideAPass) {
+  const test::TemporaryDirectory folder;
+  test::write_tiny_model(folder / "model", test::tiny_config("Qwen3ForCausalLM", {{"vocab_size", "37"}}));
+  const auto streamed =
+      model::stream_weights(std::make_shared<const io::ModelDirectory>(folder / "model"), uint64_t{1} << 40);
+  model::Workspace workspace;
+  std::vector<size_t> done;
+  (void)score_student(streamed, some_rollouts(), {}, workspace,
+                      [&](size_t rollouts, uint64_t) { done.push_back(rollouts); });
+  EXPECT_EQ(done, (std::vector<size_t>{0, 2, 6}));  // before each of two layers, and behind the head
 }
 
 TEST(ShareOut, MakesTasksSmallerTowardsTheEnd) {

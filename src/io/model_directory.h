@@ -49,6 +49,7 @@ class ModelDirectory {
   const StoredTensor* find(std::string_view name) const;                 // nullptr when absent
   const StoredTensor& tensor(std::string_view name) const;               // fails when absent
   int num_files() const { return static_cast<int>(files_.size()); }
+  std::span<const SafetensorsFile> files() const { return files_; }
   int64_t num_parameters() const;  // a tied head counts once
   uint64_t num_bytes() const;      // of all tensors
   // Takes the mapped pages out of the process; whoever reads a tensor next gets them from the system's cache

@@ -56,6 +56,7 @@ class SafetensorsFile {
   const StoredTensor& tensor(std::string_view name) const;  // fails when absent
   const TensorMetadata& metadata() const { return content_.metadata; }
   const Path& path() const { return file_.path(); }
+  std::span<const std::byte> bytes() const { return file_.bytes(); }  // the whole file
 
  private:
   MappedFile file_;

@@ -230,26 +230,30 @@ Weights pack_weights(const Weights& weights, Precision precision, bool with_grad
   return packed;
 }
 
+bool is_finite(const kernels::WeightView& matrix) {
+  const int64_t size = matrix.rows * matrix.columns;
+  // An exponent of all ones is NaN or infinity in every stored type.
+  const bool is_wide = matrix.dtype == DType::f32;
+  const uint32_t mask = is_wide ? 0x7f800000u : matrix.dtype == DType::bf16 ? 0x7f80u : 0x7c00u;
+  constexpr int64_t kChunk = 1 << 16;
+  std::atomic<bool> found = false;
+  parallel_chunks(size, kChunk, size, [&](int64_t begin, int64_t end) {
+    bool is_here = false;
+    for (int64_t i = begin; i < end; ++i) {
+      const uint32_t bits = is_wide ? static_cast<const uint32_t*>(matrix.data)[i]
+                                    : static_cast<const uint16_t*>(matrix.data)[i];
+      is_here = is_here || (bits & mask) == mask;
+    }
+    if (is_here) found = true;
+  });
+  return !found;
+}
+
 void check_finite(const Weights& weights, const std::string& where) {
   Weights views = weights;
   const auto check = [&](const std::string& name, Linear& linear) {
-    const size_t size = static_cast<size_t>(linear.outputs() * linear.inputs());
-    // An exponent of all ones is NaN or infinity in every stored type.
-    const bool is_wide = linear.stored.dtype == DType::f32;
-    const uint32_t mask = is_wide ? 0x7f800000u : linear.stored.dtype == DType::bf16 ? 0x7f80u : 0x7c00u;
-    constexpr int64_t kChunk = 1 << 16;
-    std::atomic<bool> found = false;
-    parallel_chunks(static_cast<int64_t>(size), kChunk, static_cast<int64_t>(size),
-                    [&](int64_t begin, int64_t end) {
-                      bool is_here = false;
-                      for (int64_t i = begin; i < end; ++i) {
-                        const uint32_t bits = is_wide ? static_cast<const uint32_t*>(linear.stored.data)[i]
-                                                      : static_cast<const uint16_t*>(linear.stored.data)[i];
-                        is_here = is_here || (bits & mask) == mask;
-                      }
-                      if (is_here) found = true;
-                    });
-    if (found) fail(where, ": ", name, " holds NaN or infinity (damaged or diverged checkpoint?)");
+    if (!is_finite(linear.stored))
+      fail(where, ": ", name, " holds NaN or infinity (damaged or diverged checkpoint?)");
   };
   check("embed_tokens", views.embedding);
   if (!weights.config.tie_word_embeddings) check("lm_head", views.head);

@@ -56,6 +56,8 @@ struct LayerWeights {
   std::vector<Expert> experts;
 };
 
+class LayerStream;
+
 // Constant after construction; may be read by several threads. Copies share what the views point to.
 struct Weights {
   ModelConfig config;
@@ -65,6 +67,9 @@ struct Weights {
   std::span<const float> final_norm;
   std::vector<LayerWeights> layers;
   std::shared_ptr<const void> owner;  // keeps the memory behind the views alive
+  // Who brings the layers into memory one after the other and takes them out again (layer_stream.h); nullptr:
+  // they may all be there at once. One pass at a time.
+  std::shared_ptr<LayerStream> stream = {};
 };
 
 // The weights of an architecture from its tensors by their Hugging Face names: the one place that knows which
@@ -111,6 +116,9 @@ Weights map_weights(std::shared_ptr<const io::ModelDirectory> directory);
 // The same weights with every matrix packed in `precision`, for its gradient too when asked; for inference
 // the originals are no longer needed except the embedding.
 Weights pack_weights(const Weights& weights, Precision precision, bool with_gradient = false);
+
+// Whether a matrix holds neither NaN nor infinity.
+bool is_finite(const kernels::WeightView& matrix);
 
 // Refuses weights that hold NaN or infinity, naming the tensor. Reads everything once.
 void check_finite(const Weights& weights, const std::string& where);

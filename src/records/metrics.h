@@ -180,6 +180,8 @@ struct IterationRecord {
   double update_tokens_per_second = 0;
   StageSeconds seconds;
   uint64_t peak_memory_bytes = 0;
+  std::optional<uint64_t> teacher_passes;      // through a teacher that is streamed layer by layer
+  std::optional<uint64_t> teacher_read_bytes;  // of its weights in these passes
   // the budget so far
   uint64_t consumed = 0;  // C: trajectories, replays count
   uint64_t queries = 0;   // N: distinct queries
@@ -218,6 +220,9 @@ struct IterationRecord {
     field("perf/update_throughput", update_tokens_per_second, "trained response tokens a second");
     seconds.fields(field);
     field("perf/peak_memory_bytes", peak_memory_bytes, "largest resident size of the process so far");
+    field("perf/teacher_passes", teacher_passes, "of a streamed teacher: passes through its layers");
+    field("perf/teacher_read_bytes", teacher_read_bytes,
+          "and bytes of weights they read, from the disk or the system's cache");
     field("C", consumed, "trajectories consumed so far, replays counted");
     field("U", step, "optimization steps so far");
     field("N", queries, "distinct queries consumed so far");

@@ -71,6 +71,8 @@ const std::vector<std::string_view>& neutral_keys() {
   static const std::vector<std::string_view> keys = {"output",
                                                      "rollout.memory_gb",
                                                      "train.activation_memory_gb",
+                                                     "train.teacher_memory_gb",
+                                                     "train.optimizer_storage",
                                                      "train.max_skipped_steps",
                                                      "checkpoint",
                                                      "eval",

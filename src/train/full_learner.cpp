@@ -22,6 +22,11 @@ std::vector<optim::TensorRange> tensor_ranges(const model::Parameters& parameter
   return tensors;
 }
 
+FloatStorage vector_of(const model::Parameters& parameters, const std::optional<Path>& folder) {
+  const size_t size = parameters.values().size();
+  return folder ? FloatStorage(size, *folder) : FloatStorage(size);
+}
+
 }  // namespace
 
 FullLearner::FullLearner(model::Parameters parameters, FullLearnerConfig config)
@@ -29,17 +34,13 @@ FullLearner::FullLearner(model::Parameters parameters, FullLearnerConfig config)
       tensors_(tensor_ranges(parameters)),
       parameters_(std::move(parameters)),
       weights_(parameters_.weights()),
-      first_moment_(parameters_.values().size()),
-      second_moment_(parameters_.values().size()),
+      first_moment_(vector_of(parameters_, config_.optimizer_folder)),
+      second_moment_(vector_of(parameters_, config_.optimizer_folder)),
       optimizer_(config_.adamw, first_moment_.values(), second_moment_.values()) {
   weights_.execution.keeps_memory = config_.keeps_memory;
   if (!config_.has_statistics) return;
-  const auto vector = [&] {
-    const size_t size = parameters_.values().size();
-    return config_.statistics_folder ? FloatStorage(size, *config_.statistics_folder) : FloatStorage(size);
-  };
-  running_mean_ = vector();
-  previous_mean_ = vector();
+  running_mean_ = vector_of(parameters_, config_.statistics_folder);
+  previous_mean_ = vector_of(parameters_, config_.statistics_folder);
   statistics_.emplace(running_mean_.values(), previous_mean_.values());
 }
 

@@ -18,6 +18,7 @@ struct FullLearnerConfig {
   optim::AdamWSettings adamw;
   kernels::Precision precision = kernels::Precision::f32;
   size_t activation_bytes = model::kTraceBudgetBytes;  // kept between forward and backward
+  std::optional<Path> optimizer_folder = {};           // moments in scratch files there; else in memory
   bool has_statistics = false;                         // of the gradients
   std::optional<Path> statistics_folder = {};          // their vectors in scratch files there; else in memory
   bool keeps_memory = true;                            // gradient and activations stay between steps

@@ -53,7 +53,8 @@ class FullLearnerTest : public testing::Test {
     return result;
   }
   distill::LocalScorer scorer_of(FullLearner& learner) const {
-    return {[&learner] { return learner.weights(); }, teacher_.weights(), std::nullopt, {}};
+    return {
+        [&learner] { return learner.weights(); }, [this] { return teacher_.weights(); }, std::nullopt, {}};
   }
   MinibatchGradient gradient(FullLearner& learner, const distill::ObjectiveConfig& objective = {}) const {
     auto scorer = scorer_of(learner);

@@ -30,6 +30,7 @@ FullLearnerConfig learner_config(const TrainConfig& config, const io::RunDirecto
                                            .base_model = config.student,
                                            .description = ""}};
   if (config.trigger.storage == Storage::file) result.statistics_folder = directory.path();
+  if (config.train.optimizer_storage == Storage::file) result.optimizer_folder = directory.path();
   return result;
 }
 
@@ -99,7 +100,9 @@ LocalRun::LocalRun(const TrainConfig& config, const io::RunDirectory& directory,
           },
           config.rollout.precision, engine_config(config, models), keeps_memory(models),
           [&models] { models.student->release_pages(); }),
-      scorer([this] { return learner.weights(); }, models.teacher_weights,
+      teacher(models.teacher, models.teacher_weights, teacher_budget(config)),
+      scorer([this] { return learner.weights(); },
+             [this] { return teacher.weights(distill::ScoringConfig{}.batch_tokens); },
              models.translation(
                  [&queries](const std::string& id) -> const Query& { return query_of(queries, id); }),
              scorer_config(config, models, progress)),

@@ -3,6 +3,7 @@
 #pragma once
 #include "distill/local_scorer.h"
 #include "io/run_directory.h"
+#include "model/bounded_model.h"
 #include "rollout/local_generator.h"
 #include "train/full_learner.h"
 #include "train/model_pair.h"
@@ -22,6 +23,7 @@ class LocalRun {
 
   FullLearner learner;
   rollout::LocalGenerator generator;
+  model::BoundedModel teacher;
   distill::LocalScorer scorer;
   RolloutSupply supply;
   RunState start;  // what the trainer begins with

@@ -267,6 +267,11 @@ size_t activation_budget(const TrainConfig& config) {
   return gigabytes ? static_cast<size_t>(*gigabytes * 1e9) : model::kTraceBudgetBytes;
 }
 
+std::optional<uint64_t> teacher_budget(const TrainConfig& config) {
+  const auto& gigabytes = config.train.teacher_memory_gb.value;
+  return gigabytes ? std::optional(static_cast<uint64_t>(*gigabytes * 1e9)) : std::nullopt;
+}
+
 optim::AdamWSettings adamw_settings(const TrainConfig& config) {
   return {.learning_rate = config.train.learning_rate,
           .beta1 = config.train.betas[0],

@@ -157,6 +157,8 @@ struct OptimizationConfig {
   Order order = Order::recorded;
   uint64_t max_skipped_steps = 3;
   Auto<double> activation_memory_gb;
+  Auto<double> teacher_memory_gb;
+  Storage optimizer_storage = Storage::memory;
   void fields(auto&& field) {
     field("iterations", iterations, "of the whole run", at_least(1));
     field("responses_per_iteration", responses_per_iteration, "sampled or taken from a bank", at_least(1));
@@ -185,6 +187,13 @@ struct OptimizationConfig {
     field("max_skipped_steps", max_skipped_steps, "stop after so many non-finite steps in a row; 0 = never");
     field("activation_memory_gb", activation_memory_gb,
           "kept between forward and backward; the rest is recomputed", above(0));
+    field("teacher_memory_gb", teacher_memory_gb,
+          "for the teacher while it scores, activations included; where it does not fit it is streamed layer "
+          "by "
+          "layer, the same bits; less than one layer means one layer; auto = what is free",
+          at_least(0));
+    field("optimizer_storage", optimizer_storage,
+          "of AdamW's two moments: memory, or a scratch file beside the checkpoints");
   }
   void validate(const ConfigPlace& place = {}) const;
 };
@@ -382,6 +391,7 @@ std::unique_ptr<curriculum::Trigger> make_trigger(const TriggerConfig& config);
 optim::AdamWSettings adamw_settings(const TrainConfig& config);
 distill::ObjectiveConfig objective_config(const TrainConfig& config, std::vector<Token> eos_ids);
 size_t activation_budget(const TrainConfig& config);                  // bytes
+std::optional<uint64_t> teacher_budget(const TrainConfig& config);    // bytes; nothing = what is free
 std::optional<Selection> query_selection(const TrainConfig& config);  // nothing = all
 bool needs_sampling(const TrainConfig& config);                       // and with it queries and a tokenizer
 

@@ -121,6 +121,14 @@ void Trainer::supervise(const MinibatchRange& minibatch) {
   if (hooks_.on_scored) hooks_.on_scored(open.record.iteration, rollouts, scoring.scores);
 }
 
+void Trainer::count_teacher_reads() {
+  const model::StreamCounts now = scorer_.streamed(), before = std::exchange(teacher_reads_, now);
+  if (now.passes == before.passes) return;
+  IterationRecord& record = open_->record;
+  record.teacher_passes = record.teacher_passes.value_or(0) + now.passes - before.passes;
+  record.teacher_read_bytes = record.teacher_read_bytes.value_or(0) + now.bytes - before.bytes;
+}
+
 StepRecord Trainer::begin_step(const MinibatchRange& minibatch) const {
   StepRecord step;
   step.step = state_.step + 1;
@@ -136,6 +144,7 @@ StepRecord Trainer::begin_step(const MinibatchRange& minibatch) const {
 
 void Trainer::end_step(StepRecord step, const MinibatchGradient& gradient) {
   measure_gradient(step, gradient);
+  count_teacher_reads();  // of scoring, and of gradients of objectives over whole rows
   count_step(step);
   ++open_->minibatches;
   if (config_.train.rescore == Rescore::minibatch) open_->supervision.clear();

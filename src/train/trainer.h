@@ -68,6 +68,7 @@ class Trainer {
   curriculum::Curriculum curriculum_;
   RunState state_;
   std::optional<OpenIteration> open_;
+  model::StreamCounts teacher_reads_;  // of the scorer, as far as a record has them
 
   bool take_rollouts();
   std::vector<MinibatchRange> minibatches_left() const;
@@ -75,6 +76,7 @@ class Trainer {
   StepRecord begin_step(const MinibatchRange& minibatch) const;
   void end_step(StepRecord step, const MinibatchGradient& gradient);
   void count_step(const StepRecord& step);
+  void count_teacher_reads();
   IterationRecord take_record();
 };
 

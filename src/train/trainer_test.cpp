@@ -360,6 +360,43 @@ TEST(Trainer, TheTriggersVectorsMayLieInAFile) {
   EXPECT_EQ(values_of(memory), values_of(file));
 }
 
+TEST(Trainer, TheOptimizersMomentsMayLieInAFile) {
+  const test::TinyWorld world;
+  TrainerWorld memory(world.config("memory", {"train.iterations=3"}));
+  TrainerWorld file(world.config("file", {"train.iterations=3", "train.optimizer_storage=file"}));
+  while (!memory.trainer.is_done()) {
+    EXPECT_EQ(memory.trainer.iterate()->loss, file.trainer.iterate()->loss);
+  }
+  EXPECT_EQ(values_of(memory), values_of(file));
+  const test::TemporaryDirectory saved;
+  for (const auto& [name, world_of_run] : {std::pair{"memory", &memory}, std::pair{"file", &file}}) {
+    std::filesystem::create_directory(saved / name);
+    world_of_run->trainer.save(saved / name);
+  }
+  EXPECT_EQ(read_file(saved / "memory" / "optimizer.safetensors"),
+            read_file(saved / "file" / "optimizer.safetensors"));
+}
+
+TEST(Trainer, AStreamedTeacherTeachesTheSameBitsAndSaysWhatItRead) {
+  const test::TinyWorld world;
+  for (const std::string kind : {"candidates", "full_reverse_kl"}) {
+    const std::vector<std::string> settings = {"train.iterations=2", "objective.kind=" + kind};
+    auto streamed_settings = settings;
+    streamed_settings.push_back("train.teacher_memory_gb=0");
+    TrainerWorld resident(world.config("resident-" + kind, settings)),
+        streamed(world.config("streamed-" + kind, streamed_settings));
+    while (!resident.trainer.is_done()) {
+      const auto a = resident.trainer.iterate(), b = streamed.trainer.iterate();
+      EXPECT_EQ(a->loss, b->loss);
+      EXPECT_FALSE(a->teacher_passes.has_value());
+      EXPECT_EQ(b->teacher_passes.value_or(0) > 1, kind != "candidates");  // further ones for whole rows
+      EXPECT_EQ(b->teacher_read_bytes.value_or(0) % b->teacher_passes.value_or(1), 0u);
+      EXPECT_GT(b->teacher_read_bytes.value_or(0), 0u);
+    }
+    EXPECT_EQ(values_of(resident), values_of(streamed));
+  }
+}
+
 // --- the three seams, played by doubles that write down what they are asked for ---
 
 using Diary = std::vector<std::string>;
