@@ -1,0 +1,83 @@
+#include "comm/crew.h"
+
+#include <algorithm>
+#include <cassert>
+#include <exception>
+
+namespace ropd::comm {
+namespace {
+
+constexpr uint64_t kDismissed = UINT64_MAX;
+
+}  // namespace
+
+size_t Crew::enlist(Duty duty) {
+  duties_.push_back(std::move(duty));
+  return duties_.size() - 1;
+}
+
+Crew::Call::Call(Crew& crew) : crew_(crew), exceptions_(std::uncaught_exceptions()) {
+  crew_.is_at_work_ = true;
+}
+
+Crew::Call::~Call() {
+  if (std::uncaught_exceptions() == exceptions_) crew_.is_at_work_ = false;
+}
+
+void Crew::send_call(uint64_t duty, const std::string& activity, std::span<const std::byte> message,
+                     int rank) {
+  ByteWriter head;
+  head.put(duty).put(activity);
+  world_.send(head.bytes(), rank, Tag::call);
+  if (duty != kDismissed) world_.send(message, rank, Tag::call);
+}
+
+Crew::Call Crew::call(size_t duty, const std::string& activity, std::span<const std::byte> message) {
+  assert(leads() && is_idle());
+  world_.begin_activity(activity);
+  for (int rank = 1; rank < world_.size(); ++rank) send_call(duty, activity, message, rank);
+  return Call(*this);
+}
+
+Crew::Call Crew::call_each(size_t duty, const std::string& activity,
+                           const std::function<std::vector<std::byte>(int rank)>& message) {
+  assert(leads() && is_idle());
+  world_.begin_activity(activity);
+  for (int rank = 1; rank < world_.size(); ++rank) send_call(duty, activity, message(rank), rank);
+  return Call(*this);
+}
+
+int Crew::serve() {
+  assert(!leads());
+  while (true) {
+    const Message head = world_.receive(0, Tag::call);
+    ByteReader reader(head.bytes);
+    const auto duty = reader.get<uint64_t>();
+    const auto activity = reader.get<std::string>();
+    if (duty == kDismissed) return std::stoi(activity);
+    world_.begin_activity(activity);
+    const Message message = world_.receive(0, Tag::call);
+    ByteReader call(message.bytes);
+    duties_.at(duty)(call);
+    world_.begin_activity("idle");
+  }
+}
+
+void Crew::dismiss(int exit_code) {
+  assert(leads() && is_idle());
+  for (int rank = 1; rank < world_.size(); ++rank) send_call(kDismissed, std::to_string(exit_code), {}, rank);
+}
+
+Crew& solo_crew() {
+  static SoloWorld world;
+  static Crew crew(world);
+  return crew;
+}
+
+Slice slice_of(size_t size, size_t block, int rank, int num_ranks) {
+  const size_t blocks = (size + block - 1) / block, r = static_cast<size_t>(rank),
+               ranks = static_cast<size_t>(num_ranks);
+  return {std::min(size, blocks * r / ranks * block), std::min(size, blocks * (r + 1) / ranks * block)};
+}
+
+}  // namespace ropd::comm
