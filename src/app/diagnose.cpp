@@ -207,10 +207,10 @@ class Diagnosis {
     diagnostics::ProbeConfig config;
     config.minibatch = config_.probes.minibatch;
     config.mean = config_.probes.mean;
-    config.coordinates = {.units = config_.probes.units,
-                          .ranks = config_.probes.ranks,
-                          .count = config_.probes.coordinates,
-                          .seed = config_.seed};
+    config.units = config_.probes.units;
+    config.ranks = config_.probes.ranks;
+    config.coordinates = config_.probes.coordinates;
+    config.seed = config_.seed;
     config.scoring.top_k = config_.probes.top_k;
     config.microbatch_tokens = static_cast<int64_t>(config_.probes.microbatch_tokens);
     const size_t count = std::min<size_t>(config_.probes.trajectories, rollouts.size());

@@ -2,8 +2,8 @@
 // A ratio is [parts] whole numbers, responses from each part up to a factor; empty = equal numbers. Place i
 // of a batch (from 0) goes to the part p that is farthest behind its share
 //   ratio_p (i + 1) / sum - places it has so far          of equal ones the first part
-// so every beginning of the batch, and with it every minibatch of consecutive responses, keeps the ratio as
-// closely as whole responses can; equal parts simply take turns. Integers only: no rounding.
+// The pattern repeats after sum places, so consecutive responses of that number, or of a multiple, have the
+// ratio exactly and others nearly; equal parts simply take turns. Integers only: no rounding.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -40,6 +40,11 @@ TEST(Mixture, EveryBeginningOfABatchOfTwoKeepsTheRatioToAResponse) {
   }
 }
 
+TEST(Mixture, APatternRepeatsAfterTheSumOfItsRatio) {
+  const auto places = interleave({5, 2, 3}, 3, 40);
+  for (size_t i = 0; i + 10 < places.size(); ++i) EXPECT_EQ(places[i], places[i + 10]) << i;
+}
+
 TEST(Mixture, CountsThePlacesOfEveryPart) {
   EXPECT_THAT(places_of_parts({}, 2, 480), ElementsAre(240, 240));
   EXPECT_THAT(places_of_parts({3, 1}, 2, 480), ElementsAre(360, 120));

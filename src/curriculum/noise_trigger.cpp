@@ -4,26 +4,15 @@
 
 namespace ropd::curriculum {
 
-NoiseTrigger::NoiseTrigger(uint64_t persistence) : persistence_(persistence) {
-  if (persistence == 0) fail("trigger.persistence must be > 0, got 0");
+NoiseTrigger::NoiseTrigger(const RowSettings& row, double threshold)
+    : RowTrigger(row), threshold_(threshold) {
+  if (!(threshold > 0)) fail("trigger.threshold must be > 0, got ", threshold);
 }
 
-Verdict NoiseTrigger::observe(const Evidence& evidence) {
-  Verdict verdict;
+std::optional<bool> NoiseTrigger::judge(const Evidence& evidence) {
   const Comparison& seen = evidence.gradients;
-  if (seen.is_made()) verdict.qualifies = *seen.distance <= *seen.noise;
-  consecutive_ = evidence.counts && verdict.qualifies.value_or(false) ? consecutive_ + 1 : 0;
-  verdict.consecutive = consecutive_;
-  verdict.is_set = consecutive_ >= persistence_;
-  return verdict;
-}
-
-Json NoiseTrigger::save() const { return {{"consecutive", consecutive_}}; }
-
-void NoiseTrigger::restore(const Json& saved) {
-  if (!saved.is_object() || !saved.contains("consecutive") || !saved["consecutive"].is_number_unsigned())
-    fail("saved trigger ", saved.dump(), ": expected {\"consecutive\": n} (a run with another trigger?)");
-  consecutive_ = saved["consecutive"];
+  if (!seen.is_made()) return std::nullopt;
+  return *seen.distance <= threshold_ * *seen.noise;
 }
 
 }  // namespace ropd::curriculum

@@ -1,27 +1,21 @@
 // The trigger of R-OPD (method.md section 5): the mean gradient has moved no farther since the preceding
 // iteration than the noise of both means explains,
-//   D_k <= V_k          with V = 0 only D = 0
-// in `persistence` comparisons in a row, the last at iteration k: tau = k. An iteration without a comparison
-// ends the row.
+//   D_k <= c V_k        with V = 0 only D = 0; c = 1 in the paper
+// in so many comparisons in a row, the last at iteration k: tau = k. An iteration without a comparison ends
+// the row.
 #pragma once
-#include "curriculum/trigger.h"
+#include "curriculum/row_trigger.h"
 
 namespace ropd::curriculum {
 
-class NoiseTrigger final : public Trigger {
+class NoiseTrigger final : public RowTrigger {
  public:
-  explicit NoiseTrigger(uint64_t persistence);
+  explicit NoiseTrigger(const RowSettings& row, double threshold = 1);
   bool needs_gradients() const override { return true; }
-  // One more when nothing was observed before its stage; a lower bound is enough for the check of a
-  // curriculum.
-  uint64_t earliest() const override { return persistence_; }
-  Verdict observe(const Evidence& evidence) override;
-  Json save() const override;
-  void restore(const Json& saved) override;
 
  private:
-  const uint64_t persistence_;
-  uint64_t consecutive_ = 0;
+  const double threshold_;  // c
+  std::optional<bool> judge(const Evidence& evidence) override;
 };
 
 }  // namespace ropd::curriculum

@@ -98,8 +98,11 @@ std::vector<uint64_t> freeze_steps(const std::vector<Stage>& stages) {
 }
 
 Curriculum::Curriculum(std::vector<Stage> stages, const CurriculumSettings& settings,
-                       std::unique_ptr<Trigger> trigger)
-    : stages_(std::move(stages)), settings_(settings), trigger_(std::move(trigger)) {
+                       std::unique_ptr<Trigger> trigger, std::vector<WatchedTrigger> watched)
+    : stages_(std::move(stages)),
+      settings_(settings),
+      trigger_(std::move(trigger)),
+      watched_(std::move(watched)) {
   if (stages_.empty())
     fail("curriculum.stages is empty; expected at least one stage, e.g. {source: current}");
   if (settings_.total_iterations == 0) fail("train.iterations must be > 0, got 0");
@@ -123,7 +126,7 @@ Curriculum::Curriculum(std::vector<Stage> stages, const CurriculumSettings& sett
              " has one already and the trigger is set once");
       if (is_last) fail(label, ": until: trigger needs a stage after it, e.g. {source: initial}");
       trigger_stage = i;
-      earliest += trigger_->earliest();
+      earliest = trigger_->earliest_end(earliest);
     } else if (stage.iterations) {
       earliest += *stage.iterations;
       if (is_last && trigger_stage < stages_.size())
@@ -151,24 +154,33 @@ Source Curriculum::source_of(uint64_t iteration) const {
 }
 
 bool Curriculum::can_watch() const {
+  const bool others_need = settings_.watch_always || watched_need_gradients();
   for (const Stage& stage : stages_) {
     if (stage.until_trigger && trigger_->needs_gradients()) return true;
-    if (settings_.watch_always && stage.source.kind == SourceKind::current) return true;
+    if (others_need && stage.source.kind == SourceKind::current) return true;
   }
   return false;
 }
 
+bool Curriculum::watched_need_gradients() const {
+  return std::any_of(watched_.begin(), watched_.end(),
+                     [](const WatchedTrigger& watched) { return watched.trigger->needs_gradients(); });
+}
+
+bool Curriculum::is_current() const {
+  return !is_done() && stages_[next_stage()].source.kind == SourceKind::current;
+}
+
 bool Curriculum::is_judged() const {
-  if (is_done()) return false;
-  const uint32_t index = next_stage();
-  if (stages_[index].source.kind != SourceKind::current) return false;
+  if (!is_current()) return false;
   if (settings_.watch_always) return true;
-  return std::any_of(stages_.begin() + index, stages_.end(),
+  return std::any_of(stages_.begin() + next_stage(), stages_.end(),
                      [](const Stage& stage) { return stage.until_trigger; });
 }
 
 bool Curriculum::is_watching() const {
-  return is_judged() && (settings_.watch_always || trigger_->needs_gradients());
+  if (!is_current()) return false;
+  return settings_.watch_always || watched_need_gradients() || (is_judged() && trigger_->needs_gradients());
 }
 
 TriggerRecord Curriculum::close_iteration(const Evidence& evidence) {
@@ -176,27 +188,49 @@ TriggerRecord Curriculum::close_iteration(const Evidence& evidence) {
   const uint64_t iteration = closed_iterations_ + 1;
   const Stage& stage = stages_[next_stage()];
   TriggerRecord record;
-  if (is_judged()) {
-    Evidence judged = evidence;
-    judged.counts = stage.until_trigger;
-    const Verdict verdict = trigger_->observe(judged);
+  Evidence judged = evidence;
+  judged.iteration = iteration;
+  if (is_judged() || is_watching()) {
     const Comparison& gradients = evidence.gradients;
     record.within = gradients.within;
     record.distance = gradients.distance;
     record.noise = gradients.noise;
     record.note = gradients.note;
     if (gradients.is_made() && *gradients.noise > 0) record.ratio = *gradients.distance / *gradients.noise;
+  }
+  if (is_judged()) {
+    judged.counts = stage.until_trigger;
+    const Verdict verdict = trigger_->observe(judged);
     record.qualifies = verdict.qualifies;
     record.consecutive = verdict.consecutive;
     if (verdict.is_set && stage.until_trigger) tau_ = iteration;
   }
   record.tau = tau_;
+  judged.counts = true;
+  for (WatchedTrigger& watched : watched_) {
+    WatchedRecord& seen = record.watched.emplace_back();
+    seen.name = watched.name;
+    if (is_current()) {
+      const Verdict verdict = watched.trigger->observe(judged);
+      seen.qualifies = verdict.qualifies;
+      seen.consecutive = verdict.consecutive;
+      if (verdict.is_set && !watched.tau) watched.tau = iteration;
+    }
+    seen.tau = watched.tau;
+  }
   const bool ends = stage.until_trigger
                         ? tau_ == iteration
                         : stage.iterations && iteration + 1 - stage_begins_.back() == *stage.iterations;
   closed_iterations_ = iteration;
   if (ends && stage_begins_.size() < stages_.size()) stage_begins_.push_back(iteration + 1);
   return record;
+}
+
+CurriculumState Curriculum::state() const {
+  CurriculumState state{closed_iterations_, stage_begins_, tau_, trigger_->save()};
+  for (const WatchedTrigger& watched : watched_)
+    state.watched.push_back({watched.trigger->save(), watched.tau});
+  return state;
 }
 
 void Curriculum::restore(const CurriculumState& state) {
@@ -211,7 +245,14 @@ void Curriculum::restore(const CurriculumState& state) {
     if (stages_[i].iterations && begins[i + 1] - begins[i] != *stages_[i].iterations)
       fail("saved curriculum: stage ", i + 1, " took ", begins[i + 1] - begins[i],
            " iterations, the config says ", *stages_[i].iterations, "; was the config of the run changed?");
+  if (state.watched.size() != watched_.size())
+    fail("saved curriculum: holds ", state.watched.size(), " watched triggers, trigger.watched names ",
+         watched_.size(), "; was the config of the run changed?");
   trigger_->restore(state.trigger);
+  for (size_t i = 0; i < watched_.size(); ++i) {
+    watched_[i].trigger->restore(state.watched[i].trigger);
+    watched_[i].tau = state.watched[i].tau;
+  }
   closed_iterations_ = state.closed_iterations;
   stage_begins_ = state.stage_begins;
   tau_ = state.tau;

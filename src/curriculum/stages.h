@@ -41,12 +41,28 @@ struct CurriculumSettings {
       false;  // record D and V in every current-policy iteration of a run, trigger stage or not
 };
 
+// A trigger beside the one that decides: where it would have been set is recorded and changes nothing. Every
+// current-policy iteration counts for it.
+struct WatchedTrigger {
+  std::string name;
+  std::unique_ptr<Trigger> trigger;
+  std::optional<uint64_t> tau = {};
+};
+
+struct WatchedState {
+  Json trigger = Json::object();
+  std::optional<uint64_t> tau;
+
+  bool operator==(const WatchedState&) const = default;
+};
+
 // Where a run stands; saved in state.json.
 struct CurriculumState {
   uint64_t closed_iterations = 0;
   std::vector<uint64_t> stage_begins = {1};  // first iteration of each stage entered so far
   std::optional<uint64_t> tau;
-  Json trigger = Json::object();  // what the trigger itself keeps
+  Json trigger = Json::object();           // what the trigger itself keeps
+  std::vector<WatchedState> watched = {};  // in the order of the configuration
 
   bool operator==(const CurriculumState&) const = default;
 };
@@ -56,7 +72,8 @@ class Curriculum {
  public:
   // Fails with the number of the stage (from 1) when the list cannot be run to the end, whatever the trigger
   // does.
-  Curriculum(std::vector<Stage> stages, const CurriculumSettings& settings, std::unique_ptr<Trigger> trigger);
+  Curriculum(std::vector<Stage> stages, const CurriculumSettings& settings, std::unique_ptr<Trigger> trigger,
+             std::vector<WatchedTrigger> watched = {});
 
   // The source of an iteration that was closed already or is the next one.
   Source source_of(uint64_t iteration) const;
@@ -67,14 +84,14 @@ class Curriculum {
   // Will gradients of any iteration of this run be? If not, their statistics need no memory.
   bool can_watch() const;
 
-  // Ends the next iteration: shows it to the trigger, may set tau and move to the next stage. What is told of
+  // Ends the next iteration: shows it to the triggers, may set tau and move to the next stage. What is told of
   // an iteration on stored rollouts is ignored. The record carries tau in every iteration from tau on.
   TriggerRecord close_iteration(const Evidence& evidence);
 
   bool is_done() const { return closed_iterations_ >= settings_.total_iterations; }
   uint64_t closed_iterations() const { return closed_iterations_; }
   std::optional<uint64_t> tau() const { return tau_; }
-  CurriculumState state() const { return {closed_iterations_, stage_begins_, tau_, trigger_->save()}; }
+  CurriculumState state() const;
   // Fails when the state cannot belong to this list of stages.
   void restore(const CurriculumState& state);
 
@@ -89,11 +106,14 @@ class Curriculum {
   std::vector<Stage> stages_;
   CurriculumSettings settings_;
   std::unique_ptr<Trigger> trigger_;
+  std::vector<WatchedTrigger> watched_;
   uint64_t closed_iterations_ = 0;
   std::vector<uint64_t> stage_begins_ = {1};
   std::optional<uint64_t> tau_;
   uint32_t next_stage() const { return stage_of(closed_iterations_ + 1); }
-  bool is_judged() const;  // the next iteration, by the trigger
+  bool watched_need_gradients() const;
+  bool is_current() const;  // the next iteration samples from the current student alone
+  bool is_judged() const;   // the next iteration, by the trigger that decides
 };
 
 }  // namespace ropd::curriculum

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "curriculum/fixed_trigger.h"
 #include "curriculum/noise_trigger.h"
+#include "curriculum/plateau_trigger.h"
 
 namespace ropd::curriculum {
 namespace {
@@ -28,7 +30,8 @@ const Evidence kNoComparison{
         .minibatches = 4, .within = 1.0, .distance = {}, .noise = {}, .note = "no comparison: first"}};
 
 Curriculum make(std::vector<Stage> stages, const CurriculumSettings& settings, uint64_t persistence = 2) {
-  return {std::move(stages), settings, std::make_unique<NoiseTrigger>(persistence)};
+  return {std::move(stages), settings,
+          std::make_unique<NoiseTrigger>(RowSettings{.persistence = persistence})};
 }
 
 std::string sources_of(Curriculum& curriculum, const std::vector<Evidence>& comparisons) {
@@ -149,6 +152,84 @@ TEST(Curriculum, ComparisonsBeforeTheTriggerStageDoNotCount) {
       make({for_iterations(kCurrent, 3), until_trigger(), to_the_end(kInitial)}, {.total_iterations = 7});
   EXPECT_EQ(sources_of(curriculum, {kNoComparison, kYes, kYes, kYes, kYes, {}, {}}), "cccccii");
   EXPECT_EQ(curriculum.state().tau, 5u);
+}
+
+Curriculum make_watched(std::vector<Stage> stages, const CurriculumSettings& settings,
+                        std::unique_ptr<Trigger> deciding, bool with_noise = true) {
+  std::vector<WatchedTrigger> watched;
+  watched.push_back({"fixed", std::make_unique<FixedTrigger>(2)});
+  if (with_noise) watched.push_back({"noise", std::make_unique<NoiseTrigger>(RowSettings{.persistence = 1})});
+  return {std::move(stages), settings, std::move(deciding), std::move(watched)};
+}
+
+TEST(Curriculum, OneTriggerDecidesAndTheOthersAreRecorded) {
+  Curriculum curriculum = make_watched({until_trigger(), to_the_end(kInitial)}, {.total_iterations = 5},
+                                       std::make_unique<FixedTrigger>(4));
+  std::vector<TriggerRecord> records;
+  std::string sources;
+  for (const Evidence& evidence : {kNoComparison, kNo, kYes, kNo, Evidence{}}) {
+    sources += source_name(curriculum.source_of(records.size() + 1))[0];
+    records.push_back(curriculum.close_iteration(evidence));
+  }
+  EXPECT_EQ(sources, "cccci") << "that of iteration 4";
+  EXPECT_EQ(records[4].tau, 4u);
+  EXPECT_THAT(records[0].watched,
+              ElementsAre(WatchedRecord{.name = "fixed", .qualifies = false, .consecutive = 0},
+                          WatchedRecord{.name = "noise", .consecutive = 0}));
+  EXPECT_THAT(records[3].watched,
+              ElementsAre(WatchedRecord{.name = "fixed", .qualifies = true, .consecutive = 3, .tau = 2},
+                          WatchedRecord{.name = "noise", .qualifies = false, .consecutive = 0, .tau = 3}));
+  EXPECT_THAT(records[4].watched,
+              ElementsAre(WatchedRecord{.name = "fixed", .tau = 2}, WatchedRecord{.name = "noise", .tau = 3}))
+      << "stored rollouts say nothing";
+  EXPECT_EQ(records[2].ratio, 0.5) << "D and V were observed for the one that watches";
+}
+
+TEST(Curriculum, GradientsAreObservedOnlyForTriggersThatReadThem) {
+  const auto current = [](std::unique_ptr<Trigger> deciding, bool with_noise) {
+    return make_watched({to_the_end(kCurrent)}, {}, std::move(deciding), with_noise).is_watching();
+  };
+  EXPECT_FALSE(current(std::make_unique<NoiseTrigger>(RowSettings{}), false)) << "nothing ends by it";
+  EXPECT_TRUE(current(std::make_unique<FixedTrigger>(1), true));
+  Curriculum plateau({until_trigger(), to_the_end(kInitial)}, {},
+                     std::make_unique<PlateauTrigger>(RowSettings{}, PlateauSettings{}));
+  EXPECT_FALSE(plateau.can_watch());
+  EXPECT_FALSE(plateau.is_watching());
+}
+
+TEST(Curriculum, WatchedTriggersGoOnFromASavedState) {
+  const auto start = [] {
+    return make_watched({to_the_end(kCurrent)}, {.total_iterations = 5}, std::make_unique<FixedTrigger>(9));
+  };
+  Curriculum whole = start();
+  const std::vector<Evidence> evidence = {kNoComparison, kYes, kNo, kYes};
+  for (const Evidence& one : evidence) (void)whole.close_iteration(one);
+  for (size_t stop = 0; stop <= evidence.size(); ++stop) {
+    Curriculum first = start(), second = start();
+    for (size_t i = 0; i < stop; ++i) (void)first.close_iteration(evidence[i]);
+    second.restore(first.state());
+    for (size_t i = stop; i < evidence.size(); ++i) (void)second.close_iteration(evidence[i]);
+    EXPECT_EQ(second.state(), whole.state());
+  }
+  EXPECT_EQ(whole.state().watched[1].tau, 2u);
+  Curriculum none = make({to_the_end(kCurrent)}, {.total_iterations = 5});
+  EXPECT_THROW(none.restore(whole.state()), Error);
+}
+
+TEST(Curriculum, ATriggerThatMayNotComeSoonLetsABankBeFrozenInItsStage) {
+  const Source recent{.kind = SourceKind::recent, .step = 20};
+  const auto error_with = [&](std::unique_ptr<Trigger> trigger) -> std::string {
+    try {
+      (void)Curriculum({until_trigger(), to_the_end(recent)}, {}, std::move(trigger));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error_with(std::make_unique<FixedTrigger>(5)), "no error");
+  EXPECT_THAT(error_with(std::make_unique<FixedTrigger>(4)), HasSubstr("may begin after 4"));
+  EXPECT_EQ(error_with(std::make_unique<NoiseTrigger>(RowSettings{.persistence = 2, .earliest = 5})),
+            "no error");
 }
 
 TEST(Curriculum, GoesOnFromASavedStateAtEveryIteration) {

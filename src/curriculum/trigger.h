@@ -1,7 +1,7 @@
 // When sampling from the current policy has done its work: a trigger judges the closed iterations, in order,
 // and is set once, at iteration tau; the curriculum's next stage begins at tau + 1. What it judges are
 // numbers of the iteration's record, so a recorded run can be judged again, by another trigger too. A new
-// trigger is a new file beside noise_trigger.h (docs/how_to.md). The gradients' statistics lie with who
+// trigger is a new file beside noise_trigger.h (docs/how_to.md); most are row_trigger.h's. The gradients' statistics lie with who
 // learns (gradient_statistics.h).
 #pragma once
 #include <cstdint>
@@ -35,8 +35,8 @@ class Trigger {
   virtual ~Trigger() = default;
   // Does it read Evidence::gradients? If not, no gradient is observed for its sake.
   virtual bool needs_gradients() const = 0;
-  // How many iterations its stage has at least.
-  virtual uint64_t earliest() const = 0;
+  // The soonest iteration that may be tau when `before` iterations come before its stage.
+  virtual uint64_t earliest_end(uint64_t before) const = 0;
   // Judges the next iteration on current-policy rollouts; every one is shown, once.
   [[nodiscard]] virtual Verdict observe(const Evidence& evidence) = 0;
   // What a checkpoint keeps: a JSON object.

@@ -23,7 +23,7 @@ std::vector<IterationRecord> trace(const std::vector<double>& ratios) {
 }
 
 std::optional<uint64_t> tau_of(const std::vector<double>& ratios) {
-  NoiseTrigger trigger(2);
+  NoiseTrigger trigger({.persistence = 2});
   return find_tau(trigger, trace(ratios));
 }
 

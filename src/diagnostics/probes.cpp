@@ -110,15 +110,15 @@ double norm(std::span<const float> values) {
 }  // namespace
 
 std::vector<int64_t> probe_coordinates(const std::vector<model::ParameterSlot>& slots,
-                                       const CoordinateChoice& choice) {
+                                       const ProbeConfig& config) {
   std::vector<int64_t> result;
-  const int64_t ranks = choice.ranks;
-  for (const Unit& unit : units_of(slots, choice.units)) {
+  const int64_t ranks = config.ranks;
+  for (const Unit& unit : units_of(slots, config.units)) {
     const int64_t piece = (unit.size + ranks - 1) / ranks;
     for (int64_t rank = 0; rank < ranks; ++rank) {
       const int64_t begin = std::min(rank * piece, unit.size), end = std::min(begin + piece, unit.size);
       const uint64_t key = text_key(unit.name + "rank " + std::to_string(rank));
-      for (const int64_t i : draw_distinct(begin, end, choice.count, choice.seed, key))
+      for (const int64_t i : draw_distinct(begin, end, config.coordinates, config.seed, key))
         result.push_back(unit.coordinate(i));
     }
   }
@@ -129,7 +129,7 @@ Probe probe_gradients(const model::Parameters& student, const model::Weights& te
                       std::span<const Rollout> rollouts, const ProbeConfig& config,
                       const ProbeProgress& progress) {
   const model::Weights weights = student.weights();
-  const auto coordinates = probe_coordinates(student.slots(), config.coordinates);
+  const auto coordinates = probe_coordinates(student.slots(), config);
   model::Gradients gradients(student.config());
   distill::GradientMemory memory;
   model::Workspace workspace;

@@ -21,17 +21,13 @@ enum class ProbeMean { sequences, tokens };
 // says 3,712 coordinates, 16 of each tensor and rank: 29 flat parameters of Qwen3-0.6B's 28 layers, 8 ranks.
 enum class ProbeUnits { layers, tensors };
 
-struct CoordinateChoice {
-  ProbeUnits units = ProbeUnits::layers;
-  uint32_t ranks = 8;
-  uint32_t count = 16;  // of every unit and rank
-  uint64_t seed = 1;
-};
-
 struct ProbeConfig {
   uint32_t minibatch = 8;  // trajectories of one gradient
   ProbeMean mean = ProbeMean::sequences;
-  CoordinateChoice coordinates;  // kept for cosines
+  ProbeUnits units = ProbeUnits::layers;
+  uint32_t ranks = 8;
+  uint32_t coordinates = 16;  // kept of every unit and rank, for cosines
+  uint64_t seed = 1;          // of their choice
   distill::ScoringConfig scoring;
   distill::ObjectiveConfig objective;
   int64_t microbatch_tokens = 8192;
@@ -51,10 +47,10 @@ Probe probe_gradients(const model::Parameters& student, const model::Weights& te
                       const ProbeProgress& progress = {});
 
 // Coordinates of the flat parameters. A unit's tensors stand one behind the other; rank r of R has its
-// elements [r c, (r + 1) c), c = size / R rounded up, and up to `count` of them are drawn, by seed, unit and
+// elements [r c, (r + 1) c), c = size / R rounded up, and up to `coordinates` of them are drawn, by seed, unit and
 // rank alone: in order of units and ranks, ascending in each.
 std::vector<int64_t> probe_coordinates(const std::vector<model::ParameterSlot>& slots,
-                                       const CoordinateChoice& choice);
+                                       const ProbeConfig& config);
 
 // Cosine of the gradients of two sources, minibatch i with minibatch i.
 struct PairedCosine {

@@ -26,7 +26,7 @@ std::vector<Rollout> some_rollouts(uint32_t count, Token first) {
 ProbeConfig small_config() {
   ProbeConfig config;
   config.minibatch = 2;
-  config.coordinates.count = 4;
+  config.coordinates = 4;
   config.scoring.top_k = 4;
   return config;
 }
@@ -49,7 +49,7 @@ TEST_F(ProbeGradients, AreWhatTheObjectiveGivesForEachMinibatchAlone) {
 
   // The norm over all parameters, once more from every coordinate.
   ProbeConfig every = small_config();
-  every.coordinates.count = 1 << 20;
+  every.coordinates = 1 << 20;
   const Probe whole = probe_gradients(student_, teacher_.weights(), rollouts, every);
   ASSERT_EQ(whole.coordinates[0].size(), student_.values().size());
   double sum = 0;
@@ -111,23 +111,23 @@ TEST(ProbeCoordinates, AreThe3712OfThePaper) {
 TEST(ProbeCoordinates, ComeFromEveryRanksPieceOfALayer) {
   // The rest is embedding and norm, 0-9 and 16-17, together 12: ranks have 6 each. The layer is 10-15.
   const auto slots = slots_of({{"embed", 10}, {"model.layers.0.a", 4}, {"model.layers.0.b", 2}, {"norm", 2}});
-  const auto all = probe_coordinates(slots, {.ranks = 2, .count = 100});
+  const auto all = probe_coordinates(slots, {.ranks = 2, .coordinates = 100});
   EXPECT_EQ(all, (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 10, 11, 12, 13, 14, 15}));
-  const auto chosen = probe_coordinates(slots, {.ranks = 2, .count = 2, .seed = 3});
+  const auto chosen = probe_coordinates(slots, {.ranks = 2, .coordinates = 2, .seed = 3});
   ASSERT_EQ(chosen.size(), 8u);
   const std::vector<std::set<int64_t>> pieces = {
       {0, 1, 2, 3, 4, 5}, {6, 7, 8, 9, 16, 17}, {10, 11, 12}, {13, 14, 15}};
   for (size_t i = 0; i < chosen.size(); ++i) EXPECT_TRUE(pieces[i / 2].contains(chosen[i])) << chosen[i];
   // Seven elements on four ranks: pieces of two, the last of one.
-  EXPECT_EQ(probe_coordinates(slots_of({{"w", 7}}), {.ranks = 4, .count = 100}).size(), 7u);
-  EXPECT_EQ(probe_coordinates(slots_of({{"w", 7}}), {.ranks = 4, .count = 1}).size(), 4u);
+  EXPECT_EQ(probe_coordinates(slots_of({{"w", 7}}), {.ranks = 4, .coordinates = 100}).size(), 7u);
+  EXPECT_EQ(probe_coordinates(slots_of({{"w", 7}}), {.ranks = 4, .coordinates = 1}).size(), 4u);
 }
 
 TEST(ProbeCoordinates, AreDistinctInsideTheirTensorsAndFixed) {
   const auto parameters = random_parameters(tiny_config(Architecture::qwen3), 1);
   const auto choose = [&](uint64_t seed) {
     return probe_coordinates(parameters.slots(),
-                             {.units = ProbeUnits::tensors, .ranks = 1, .count = 16, .seed = seed});
+                             {.units = ProbeUnits::tensors, .ranks = 1, .coordinates = 16, .seed = seed});
   };
   const auto chosen = choose(3);
   EXPECT_EQ(std::set<int64_t>(chosen.begin(), chosen.end()).size(), chosen.size());

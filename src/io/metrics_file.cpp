@@ -40,7 +40,7 @@ void write_json(std::string& out, const std::vector<std::string>& values) {
   out += ']';
 }
 
-// Absent values and empty texts are left out of the line.
+// Absent values, empty texts and lists of nothing watched are left out of the line.
 template <class T>
 const T* present(const T& value) {
   return &value;
@@ -50,11 +50,26 @@ const T* present(const std::optional<T>& value) {
   return value ? &*value : nullptr;
 }
 const std::string* present(const std::string& value) { return value.empty() ? nullptr : &value; }
+const std::vector<WatchedRecord>* present(const std::vector<WatchedRecord>& value) {
+  return value.empty() ? nullptr : &value;
+}
+
+// The fields of a record, each behind a comma.
+template <class Record>
+void write_fields(std::string& out, const Record& record);
+
+void write_json(std::string& out, const std::vector<WatchedRecord>& values) {
+  out += '[';
+  for (size_t i = 0; i < values.size(); ++i) {
+    std::string fields;
+    write_fields(fields, values[i]);
+    out += (i ? ",{" : "{") + fields.substr(1) + "}";
+  }
+  out += ']';
+}
 
 template <class Record>
-std::string line_of(std::string_view kind, const Record& record) {
-  std::string out = "{\"kind\":";
-  write_json(out, kind);
+void write_fields(std::string& out, const Record& record) {
   Record copy = record;  // fields() serves reading too, so it needs a mutable object
   copy.fields([&](std::string_view name, auto& member, std::string_view) {
     const auto* value = present(std::as_const(member));
@@ -64,6 +79,13 @@ std::string line_of(std::string_view kind, const Record& record) {
     out += ':';
     write_json(out, *value);
   });
+}
+
+template <class Record>
+std::string line_of(std::string_view kind, const Record& record) {
+  std::string out = "{\"kind\":";
+  write_json(out, kind);
+  write_fields(out, record);
   return out + "}";
 }
 
@@ -104,6 +126,8 @@ void read_json(std::vector<std::string>& member, const Json& value, std::string_
   member.clear();
   for (const Json& item : value) read_json(member.emplace_back(), item, name, where);
 }
+void read_json(std::vector<WatchedRecord>& member, const Json& value, std::string_view name,
+               const std::string& where);
 template <class T>
 void read_json(std::optional<T>& member, const Json& value, std::string_view name, const std::string& where) {
   read_json(member.emplace(), value, name, where);
@@ -118,6 +142,16 @@ Record record_of(const Json& object, const std::string& where) {
     if (found != object.end()) read_json(member, *found, name, where);
   });
   return record;
+}
+
+void read_json(std::vector<WatchedRecord>& member, const Json& value, std::string_view name,
+               const std::string& where) {
+  if (!value.is_array()) refuse(where, name, value, "a list of objects");
+  member.clear();
+  for (const Json& item : value) {
+    if (!item.is_object()) refuse(where, name, item, "an object");
+    member.push_back(record_of<WatchedRecord>(item, where));
+  }
 }
 
 struct Line {
@@ -149,6 +183,11 @@ Json parse_line(const Line& line) {
 void add_scalar(Scalars& out, std::string_view name, double value) { out.emplace_back(name, value); }
 void add_scalar(Scalars&, std::string_view, const std::string&) {}
 void add_scalar(Scalars&, std::string_view, const std::vector<std::string>&) {}
+void add_scalar(Scalars& out, std::string_view name, const std::vector<WatchedRecord>& values) {
+  for (const WatchedRecord& watched : values)
+    if (watched.consecutive)
+      add_scalar(out, std::string(name) + "/" + watched.name, static_cast<double>(*watched.consecutive));
+}
 
 template <class Record>
 Scalars scalars(Record record) {

@@ -38,6 +38,8 @@ IterationRecord iteration_record(uint64_t iteration, uint64_t step) {
   record.trigger.noise = 5.0;
   record.trigger.ratio = 0.5;
   record.trigger.qualifies = true;
+  record.trigger.watched = {{.name = "kl", .qualifies = false, .consecutive = 0},
+                            {.name = "fixed", .qualifies = true, .consecutive = 3, .tau = 1}};
   record.alarms = {"one", "two"};
   return record;
 }
@@ -91,6 +93,22 @@ TEST(MetricsFile, ReadsBackWhatWasWritten) {
   EXPECT_EQ(metrics_line(last.steps[1]), metrics_line(step_record(4, 2)));
   EXPECT_EQ(metrics_line(last), metrics_line(iteration_record(2, 4)));
   EXPECT_EQ(last.steps[1].grad_norm, 1.0 / 3.0) << "exact to the last bit";
+}
+
+TEST(MetricsFile, WatchedTriggersAreAListOfObjects) {
+  const Json line = parse_json(metrics_line(iteration_record(1, 4)), "line");
+  EXPECT_EQ(line["watched"], Json::parse(R"([{"name": "kl", "qualifies": false, "consecutive": 0},
+                                             {"name": "fixed", "qualifies": true, "consecutive": 3, "tau": 1}])"));
+  EXPECT_THAT(metrics_line(IterationRecord{}), Not(HasSubstr("watched")));
+  test::TemporaryDirectory directory;
+  const Path path = directory / "metrics.jsonl";
+  write_run(path);
+  EXPECT_EQ(read_metrics(path).iterations[0].trigger.watched, iteration_record(1, 2).trigger.watched);
+  for (const char* broken : {"3", "[3]", R"([{"name": 3}])"}) {
+    write_file_atomically(
+        path, std::string(R"({"kind":"iteration","iteration":1,"step":4,"watched":)") + broken + "}\n");
+    EXPECT_THROW((void)read_metrics(path), Error) << broken;
+  }
 }
 
 TEST(MetricsFile, NonFiniteNumbersAreNullAndReadAsNaN) {

@@ -101,26 +101,46 @@ struct StepRecord {
   }
 };
 
-// What the gradient trigger saw at the end of an iteration (method.md section 5).
+// What a trigger that only watches said of an iteration.
+struct WatchedRecord {
+  std::string name;
+  std::optional<bool> qualifies;        // absent: it cannot be said
+  std::optional<uint64_t> consecutive;  // absent on stored rollouts
+  std::optional<uint64_t> tau;          // where it would have been set, from then on
+
+  bool operator==(const WatchedRecord&) const = default;
+  void fields(auto&& field) {
+    field("name", name, "of the trigger in trigger.watched");
+    field("qualifies", qualifies, "does the iteration speak for the switch");
+    field("consecutive", consecutive, "such iterations in a row");
+    field("tau", tau, "iteration at which it would have been set");
+  }
+};
+
+// What the triggers saw at the end of an iteration (method.md section 5).
 struct TriggerRecord {
   std::optional<double> within;         // v_k; absent with fewer than two minibatches or on stored rollouts
   std::optional<double> distance;       // D_k; absent when there is nothing to compare with
   std::optional<double> noise;          // V_k
   std::optional<double> ratio;          // D_k / V_k; absent when V_k = 0
-  std::optional<bool> qualifies;        // D_k <= V_k
+  std::optional<bool> qualifies;        // speaks for the switch: D_k <= c V_k, or what the trigger asks
   std::optional<uint64_t> consecutive;  // qualifying comparisons in a row, this one included
   std::optional<uint64_t> tau;          // the iteration that set the trigger, from then on
   std::string note;                     // why there is no comparison; empty when there is one
+  std::vector<WatchedRecord> watched = {};
 
   void fields(auto&& field) {
     field("v", within, "v_k: variance of the mean gradient inside the iteration");
     field("D", distance, "D_k: squared distance of the mean gradients");
     field("V", noise, "V_k = v_k + v_p(k)");
     field("ratio", ratio, "D / V");
-    field("qualifies", qualifies, "D <= V");
-    field("consecutive", consecutive, "qualifying comparisons in a row");
+    field("qualifies", qualifies, "does the iteration speak for the switch: D <= V");
+    field("consecutive", consecutive, "qualifying iterations in a row");
     field("tau", tau, "iteration at which the trigger was set");
     field("trigger_note", note, "why there is no comparison");
+    field("watched", watched,
+          "triggers that only watch, each with name, qualifies, consecutive and tau, where it would have "
+          "been set");
   }
 };
 

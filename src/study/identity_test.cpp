@@ -40,8 +40,8 @@ TEST(Identity, ChangesWithEverythingThatInfluencesResults) {
 TEST(Identity, DoesNotChangeWithWhatDoesNot) {
   for (const char* setting :
        {"output=elsewhere", "checkpoint.every=5", "alarms.drift=1", "rollout.memory_gb=2", "student=copy",
-        "trigger.persistence=3", "curriculum.bank.responses=4800", "train.iterations=20",
-        "curriculum.stages=[{source: current}]"})
+        "trigger.persistence=3", "trigger.kind=kl_plateau", "curriculum.bank.responses=4800",
+        "train.iterations=20", "curriculum.stages=[{source: current}]"})
     EXPECT_EQ(state_0({setting}), state_0()) << setting;
 }
 
@@ -143,6 +143,14 @@ TEST(FindTau, IsTheSecondOfTwoQualifyingComparisonsInARow) {
   EXPECT_EQ(find_tau(trace({-1, 1, 1}), config), 3u);
   EXPECT_EQ(find_tau(trace({-1, 1, 0, 1}), config), std::nullopt);
   EXPECT_EQ(find_tau(trace({-1, 1, 1, 1}), config_with({"trigger.persistence=3"})), 4u);
+  EXPECT_EQ(find_tau(trace({-1, 1, 1, 1, 1}), config_with({"trigger.earliest=5"})), 5u);
+  EXPECT_EQ(find_tau(trace({-1, 0, 0}), config_with({"trigger.threshold=1.5"})), 3u) << "D = 3, V = 2";
+  EXPECT_EQ(find_tau(trace({-1, 0, 0, 0}), config_with({"trigger.kind=fixed", "trigger.iteration=2"})), 2u);
+  auto records = trace({-1, 0, 0, 0});
+  for (IterationRecord& record : records)
+    record.distillation.kl_candidates =
+        record.iteration < 3 ? 1.0 / static_cast<double>(record.iteration) : 0.5;
+  EXPECT_EQ(find_tau(records, config_with({"trigger.kind=kl_plateau"})), 4u) << "1, 0.5, 0.5, 0.5";
 }
 
 }  // namespace

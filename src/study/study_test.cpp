@@ -89,6 +89,32 @@ TEST_F(Studies, GiveEveryMethodTheBitsOfARunOfItsOwn) {
   EXPECT_THAT(all.write_tables(), HasSubstr("R-OPD"));
 }
 
+TEST_F(Studies, OtherTriggersAndRatiosThatMoveGiveTheBitsOfRunsOfTheirOwn) {
+  const std::string plateau = "trigger.kind=kl_plateau, trigger.tolerance=0.5, trigger.earliest=3";
+  const std::string stages =
+      "[{source: current, until: trigger}, {source: mix, of: [current, initial], ratio: "
+      "[1, 0], ratio_to: [0, 1]}]";
+  const std::string mix = "[{source: mix, of: [current, initial], ratio: [3, 1], ratio_to: [1, 3]}]";
+  Study all =
+      study("methods:\n  - {name: anneal, stages: " + mix + "}\n  - {name: plateau, set: [" + plateau +
+                "], stages: " + stages + "}\n  - {name: current, stages: [{source: current}]}\n",
+            "diagnoses:\n  - {name: kl, sources: [{name: theta0}], students: [{name: mid, method: "
+            "anneal, iteration: 3}], samples: 1, positions: 2}\n");
+  ASSERT_TRUE(all.work({}));
+  const auto real = [&](const std::string& name, std::vector<std::string> more) {
+    more.push_back("train.iterations=7");
+    const auto config = world.config(name, more);
+    test::run_to_the_end(config);
+    return final_weights(config);
+  };
+  EXPECT_EQ(end_of(all, 0), real("anneal", {"curriculum.stages=" + mix})) << "cut behind iteration 3";
+  EXPECT_EQ(end_of(all, 1), real("plateau", {"trigger.kind=kl_plateau", "trigger.tolerance=0.5",
+                                             "trigger.earliest=3", "curriculum.stages=" + stages}));
+  EXPECT_EQ(all.plan().runs[1].tau,
+            io::read_metrics(world.path("plateau") / "metrics.jsonl").iterations.back().trigger.tau);
+  EXPECT_TRUE(all.plan().runs[1].tau.has_value());
+}
+
 TEST_F(Studies, AMethodWithATriggerAloneFindsItToo) {
   Study alone = study(
       "methods:\n  - {name: R-OPD, set: [trigger.persistence=1], stages: [{source: current, until: trigger}, "

@@ -28,6 +28,7 @@ namespace ropd::study {
 namespace {
 
 constexpr double kGigabyte = 1e9;
+constexpr uint64_t kManySteps = 32;  // of an iteration that is too long to be lost
 
 // The stages that lead through these sources.
 std::vector<train::StageConfig> stages_through(const std::vector<Source>& sources) {
@@ -269,6 +270,10 @@ train::TrainConfig training_config(const Workshop& workshop, const Node& node) {
   if (may_be_left) config.checkpoint.every = 1;
   config.checkpoint.keep = may_be_left ? 0 : 1;
   config.checkpoint.keep_steps.clear();
+  // A run of a single long iteration (M = 1) would otherwise have no state before its end.
+  const uint64_t steps = train::steps_per_iteration(config);
+  if (config.train.iterations == 1 && steps >= kManySteps && !config.continue_from)
+    config.checkpoint.keep_steps = {steps / 2};
   return config;
 }
 

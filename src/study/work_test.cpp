@@ -35,5 +35,29 @@ TEST(TrainingConfig, LeadsThroughTheSourcesOfThePieceAndKeepsWhatMayBeLeft) {
       << "its own curriculum";
 }
 
+TEST(TrainingConfig, ASingleLongIterationKeepsAStateInItsMiddle) {
+  const test::TinyWorld world;
+  write_file_atomically(world.path("base.yaml"), config_to_yaml(world.config("unused")));
+  const auto kept = [&](const std::string& set) {
+    write_file_atomically(world.path("study.yaml"),
+                          "name: n\nbase: base.yaml\noutput: " + world.path("out").string() +
+                              "\nset: [checkpoint.keep_steps=[1], " + set +
+                              "]\nmethods:\n  - {name: M1, stages: [{source: initial}]}\n");
+    const StudyFile file = load_study(world.path("study.yaml"));
+    const auto runs = expand_runs(file);
+    InputCatalog inputs;
+    Store store(file.config.output);
+    const Plan plan = make_plan(file, runs, inputs, store);
+    const uint64_t last = runs[0].config.train.iterations;
+    return training_config({file, runs, store, plan}, {.id = plan.runs[0].states[last], .iteration = last})
+        .checkpoint.keep_steps;
+  };
+  EXPECT_THAT(kept("train.iterations=1, train.responses_per_iteration=440, curriculum.bank.responses=440"),
+              testing::ElementsAre(55))
+      << "110 updates";
+  EXPECT_THAT(kept("train.iterations=2"), testing::IsEmpty());
+  EXPECT_THAT(kept("train.iterations=1"), testing::IsEmpty()) << "three updates";
+}
+
 }  // namespace
 }  // namespace ropd::study

@@ -48,6 +48,27 @@ TEST_F(Branch, ARopdRunFromTheTriggerOfACurrentOnlyRunEqualsARealOne) {
   EXPECT_EQ(final_weights(branched), final_weights(real));
 }
 
+// The recorded numbers are all a trigger sees, so a run that was not made for it can be judged by it.
+TEST_F(Branch, ARunByAnotherTriggerEqualsARealOneAndItsWatchedTriggersToo) {
+  const std::vector<std::string> settings = {
+      "train.iterations=7", "trigger.kind=kl_plateau", "trigger.tolerance=0.5", "trigger.earliest=3",
+      "trigger.watched=[{name: paper, persistence: 1}, {name: length, kind: length_plateau, window: 2}]"};
+  const TrainConfig real = world.config("real", settings), branched = world.config("branched", settings);
+  const auto metrics = test::run_to_the_end(real);
+  const auto tau = metrics.iterations.back().trigger.tau;
+  ASSERT_TRUE(tau && *tau < 7);
+  test::run_to_the_end(current_only("current"));
+  branch_run(world.path("current"), 3 * *tau, branched);
+  EXPECT_EQ(resume_run(world.path("branched"), "test"), RunOutcome::done);
+  EXPECT_EQ(final_weights(branched), final_weights(real));
+  const auto again = io::read_metrics(world.path("branched") / "metrics.jsonl");
+  for (size_t i = 0; i < 7; ++i) {
+    EXPECT_EQ(again.iterations[i].trigger.tau, metrics.iterations[i].trigger.tau);
+    EXPECT_EQ(again.iterations[i].trigger.watched, metrics.iterations[i].trigger.watched);
+    EXPECT_EQ(again.iterations[i].stage, metrics.iterations[i].stage);
+  }
+}
+
 TEST_F(Branch, TheOutputMayEndWithASlash) {
   test::run_to_the_end(current_only("current", {"train.iterations=2"}));
   TrainConfig branched = current_only("branched", {"train.iterations=3"});

@@ -35,6 +35,22 @@ curriculum::StatisticsState parse_statistics(const Json& json) {
           .previous_within = optional_of<double>(json.at("previous_within"))};
 }
 
+nlohmann::ordered_json watched_json(const std::vector<curriculum::WatchedState>& watched) {
+  auto list = nlohmann::ordered_json::array();
+  for (const curriculum::WatchedState& one : watched)
+    list.push_back({{"trigger", one.trigger}, {"tau", or_null(one.tau)}});
+  return list;
+}
+
+// Absent in files of earlier versions.
+std::vector<curriculum::WatchedState> parse_watched(const Json& root) {
+  std::vector<curriculum::WatchedState> watched;
+  if (root.contains("watched"))
+    for (const Json& one : root.at("watched"))
+      watched.push_back({one.at("trigger"), optional_of<uint64_t>(one.at("tau"))});
+  return watched;
+}
+
 curriculum::CurriculumState parse_curriculum(const Json& json) {
   return {.closed_iterations = json.at("closed_iterations"),
           .stage_begins = json.at("stage_begins").get<std::vector<uint64_t>>(),
@@ -61,6 +77,7 @@ std::string write_run_state(const SavedRun& saved) {
        {{"closed_iterations", saved.curriculum.closed_iterations},
         {"stage_begins", saved.curriculum.stage_begins},
         {"tau", or_null(saved.curriculum.tau)}}},
+      {"watched", watched_json(saved.curriculum.watched)},
       {"trigger", saved.curriculum.trigger},
       {"learner", learner},
       {"bank_positions", saved.supply.bank_positions},
@@ -96,6 +113,7 @@ SavedRun parse_run_state(std::string_view text, std::string_view where) {
       return saved;
     }
     saved.curriculum.trigger = root.at("trigger");
+    saved.curriculum.watched = parse_watched(root);
     const Json& learner = root.at("learner");
     saved.learner.updates = learner.at("updates");
     if (!learner.at("statistics").is_null())

@@ -24,6 +24,7 @@ SavedRun example() {
   saved.supply.bank_fingerprints = {{"recent:8", "fedcba"}};
   saved.curriculum = {
       .closed_iterations = 5, .stage_begins = {1, 6}, .tau = 5, .trigger = {{"consecutive", 2}}};
+  saved.curriculum.watched = {{{{"consecutive", 0}, {"values", {0.1, 2.5}}}, {}}, {{{"consecutive", 3}}, 4}};
   saved.learner.updates = 21;
   saved.learner.statistics = {
       .minibatches = 2, .squared_deviations = 1.2345678901234567e-9, .previous_within = 0.1};
@@ -55,6 +56,7 @@ TEST(RunState, ComesBackExactly) {
 TEST(RunState, OfTheFirstFormatIsRead) {
   SavedRun expected = example();
   expected.supply.bank_fingerprints.clear();
+  expected.curriculum.watched.clear();
   EXPECT_EQ(parse_run_state(kFormat1, "state.json"), expected);
 }
 

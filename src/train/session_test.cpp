@@ -204,6 +204,23 @@ TEST_F(Session, StopsInsideAnAnnealedMix) {
   EXPECT_EQ(final_weights(pieces), expected);
 }
 
+TEST_F(Session, TriggersThatDecideAndThatWatchGoOnWhereTheyWere) {
+  const std::vector<std::string> settings = {
+      "train.iterations=6", "trigger.kind=kl_plateau", "trigger.tolerance=0.5", "trigger.earliest=4",
+      "trigger.watched=[{name: paper, persistence: 1}, {name: length, kind: length_plateau, window: 2}]"};
+  const TrainConfig whole = world.config("whole", settings), pieces = world.config("pieces", settings);
+  const auto expected = test::run_to_the_end(whole);
+  EXPECT_TRUE(expected.iterations.back().trigger.tau.has_value());
+  run_in_pieces(pieces, [](const StepRecord&) { return true; });
+  EXPECT_EQ(final_weights(pieces), final_weights(whole));
+  const auto metrics = io::read_metrics(Path(pieces.output) / "metrics.jsonl");
+  ASSERT_EQ(metrics.iterations.size(), expected.iterations.size());
+  for (size_t i = 0; i < expected.iterations.size(); ++i) {
+    EXPECT_EQ(metrics.iterations[i].trigger.tau, expected.iterations[i].trigger.tau);
+    EXPECT_EQ(metrics.iterations[i].trigger.watched, expected.iterations[i].trigger.watched);
+  }
+}
+
 // Where a bank lies is not what it is: a run that goes on elsewhere goes on at the same row.
 TEST_F(Session, ABankThatWasMovedGoesOnAtItsRow) {
   const auto rows = test::random_rollouts(40, 37, 9);

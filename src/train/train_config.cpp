@@ -5,7 +5,9 @@
 
 #include "base/error.h"
 #include "base/yaml.h"
+#include "curriculum/fixed_trigger.h"
 #include "curriculum/noise_trigger.h"
+#include "curriculum/plateau_trigger.h"
 #include "model/training_pass.h"
 #include "train/minibatch.h"
 
@@ -164,6 +166,26 @@ void StageConfig::validate(const ConfigPlace& place) const {
                  path ? " takes no path; only bank does" : " needs path: a rollout file");
 }
 
+void TriggerRule::validate(const ConfigPlace& place) const {
+  if ((kind == TriggerKind::fixed) != iteration.has_value())
+    place.refuse({"iteration", "kind", ""},
+                 iteration ? ": only kind fixed takes one, this is " : " is needed: kind is ",
+                 enum_text(kind));
+}
+
+void WatchedTriggerConfig::validate(const ConfigPlace& place) const {
+  if (name.empty()) place.refuse({"name", ""}, " is required: the metrics tell the watched triggers by it");
+  rule.validate(place);
+}
+
+void TriggerConfig::validate(const ConfigPlace& place) const {
+  rule.validate(place);
+  for (size_t i = 0; i < watched.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (watched[i].name == watched[j].name)
+        place.refuse({"watched"}, ": name \"", watched[i].name, "\" is there twice");
+}
+
 void TrainConfig::validate(const ConfigPlace& place) const {
   for (const auto& [name, value] :
        {std::pair{"student", &student}, {"teacher", &teacher}, {"output", &output}})
@@ -180,7 +202,7 @@ void TrainConfig::validate(const ConfigPlace& place) const {
   for (size_t i = 0; i < stages.size(); ++i)
     stages[i].where = place.where("curriculum.stages[" + std::to_string(i) + "]");
   (void)curriculum::Curriculum(std::move(stages), curriculum_settings(*this, 0),
-                               make_trigger(trigger));  // names the stage
+                               make_trigger(trigger.rule));  // names the stage
 }
 
 TrainConfig parse_train_config(std::string_view yaml, std::string_view where,
@@ -255,11 +277,29 @@ void visit_bank_paths(CurriculumConfig& curriculum, const std::function<void(std
 }
 
 curriculum::Curriculum make_curriculum(const TrainConfig& config, uint64_t first_step) {
-  return {make_stages(config), curriculum_settings(config, first_step), make_trigger(config.trigger)};
+  std::vector<curriculum::WatchedTrigger> watched;
+  for (const WatchedTriggerConfig& one : config.trigger.watched)
+    watched.push_back({one.name, make_trigger(one.rule)});
+  return {make_stages(config), curriculum_settings(config, first_step), make_trigger(config.trigger.rule),
+          std::move(watched)};
 }
 
-std::unique_ptr<curriculum::Trigger> make_trigger(const TriggerConfig& config) {
-  return std::make_unique<curriculum::NoiseTrigger>(config.persistence);
+std::unique_ptr<curriculum::Trigger> make_trigger(const TriggerRule& rule) {
+  const curriculum::RowSettings row{.persistence = rule.persistence, .earliest = rule.earliest};
+  curriculum::PlateauSettings plateau{.tolerance = rule.tolerance, .window = rule.window};
+  switch (rule.kind) {
+    case TriggerKind::noise:
+      return std::make_unique<curriculum::NoiseTrigger>(row, rule.threshold);
+    case TriggerKind::kl_plateau:
+      plateau.quantity = curriculum::PlateauOf::kl;
+      break;
+    case TriggerKind::length_plateau:
+      plateau.quantity = curriculum::PlateauOf::length;
+      break;
+    case TriggerKind::fixed:
+      return std::make_unique<curriculum::FixedTrigger>(rule.iteration.value());
+  }
+  return std::make_unique<curriculum::PlateauTrigger>(row, plateau);
 }
 
 size_t activation_budget(const TrainConfig& config) {
@@ -310,7 +350,8 @@ bool needs_sampling(const TrainConfig& config) {
 
 std::vector<std::string> config_warnings(const TrainConfig& config) {
   std::vector<std::string> warnings;
-  if (has_trigger(config) && steps_per_iteration(config) < 2)
+  if (has_trigger(config) && config.trigger.rule.kind == TriggerKind::noise &&
+      steps_per_iteration(config) < 2)
     warnings.push_back(
         "one minibatch an iteration: the trigger needs two to compare gradients and will never be set");
   const uint64_t smallest =

@@ -80,6 +80,12 @@ enum class Watch { trigger_stages, always };
 constexpr auto enum_names(Watch) {
   return std::array{EnumName{Watch::trigger_stages, "trigger_stages"}, EnumName{Watch::always, "always"}};
 }
+enum class TriggerKind { noise, kl_plateau, length_plateau, fixed };
+constexpr auto enum_names(TriggerKind) {
+  using enum TriggerKind;
+  return std::array{EnumName{noise, "noise"}, EnumName{kl_plateau, "kl_plateau"},
+                    EnumName{length_plateau, "length_plateau"}, EnumName{fixed, "fixed"}};
+}
 enum class Storage { memory, file };
 constexpr auto enum_names(Storage) {
   return std::array{EnumName{Storage::memory, "memory"}, EnumName{Storage::file, "file"}};
@@ -262,17 +268,56 @@ struct CurriculumConfig {
   }
 };
 
-struct TriggerConfig {
+// When a trigger is set (curriculum/trigger.h).
+struct TriggerRule {
+  TriggerKind kind = TriggerKind::noise;
   uint64_t persistence = 2;
+  double threshold = 1.0;
+  uint64_t earliest = 1;
+  double tolerance = 0.05;
+  uint64_t window = 1;
+  std::optional<uint64_t> iteration;
+  void fields(auto&& field) {
+    field("kind", kind,
+          "noise is the paper's: D <= c V; a plateau of the KL estimate or of the mean response length; a "
+          "fixed "
+          "iteration");
+    field("persistence", persistence, "qualifying iterations in a row that set it; fixed needs one",
+          at_least(1));
+    field("threshold", threshold, "of noise: c in D <= c V", above(0));
+    field("earliest", earliest, "the first iteration that may set it", at_least(1));
+    field("tolerance", tolerance, "of a plateau: relative change that is none", at_least(0));
+    field("window", window, "of a plateau: iterations in each of the two means that are compared",
+          between(1, 1000));
+    field("iteration", iteration, "of fixed: the one that sets it", at_least(1));
+  }
+  void validate(const ConfigPlace& place = {}) const;
+};
+
+struct WatchedTriggerConfig {
+  std::string name;
+  TriggerRule rule;
+  void fields(auto&& field) {
+    field("name", name, "in the metrics");
+    rule.fields(field);
+  }
+  void validate(const ConfigPlace& place = {}) const;
+};
+
+struct TriggerConfig {
+  TriggerRule rule;
+  std::vector<WatchedTriggerConfig> watched;
   Watch watch = Watch::trigger_stages;
   Storage storage = Storage::memory;
   void fields(auto&& field) {
-    field("persistence", persistence, "comparisons with D <= V in a row that set the trigger", at_least(1));
+    rule.fields(field);
+    field("watched", watched, "other triggers: where they would have been set is recorded, and nothing more");
     field("watch", watch,
           "when D and V are computed: up to the trigger, or in every current-policy iteration");
     field("storage", storage,
           "of its two gradient-sized vectors: memory, or a scratch file beside the checkpoints");
   }
+  void validate(const ConfigPlace& place = {}) const;
 };
 
 struct CheckpointConfig {
@@ -387,7 +432,7 @@ void visit_bank_paths(CurriculumConfig& curriculum, const std::function<void(std
 std::vector<curriculum::Stage> make_stages(const TrainConfig& config);
 // first_step: optimization steps before the run, in a continuation.
 curriculum::Curriculum make_curriculum(const TrainConfig& config, uint64_t first_step = 0);
-std::unique_ptr<curriculum::Trigger> make_trigger(const TriggerConfig& config);
+std::unique_ptr<curriculum::Trigger> make_trigger(const TriggerRule& rule);
 optim::AdamWSettings adamw_settings(const TrainConfig& config);
 distill::ObjectiveConfig objective_config(const TrainConfig& config, std::vector<Token> eos_ids);
 size_t activation_budget(const TrainConfig& config);                  // bytes

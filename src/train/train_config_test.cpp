@@ -244,10 +244,46 @@ TEST(TrainConfig, ASourceIsAStageOfOneIterationAndBack) {
   }
 }
 
+TEST(TrainConfig, MakesTheTriggersItNames) {
+  const auto made = [](const std::string& trigger) {
+    return make_trigger(parse_train_config(kBase + "trigger: {" + trigger + "}\n", "run.yaml").trigger.rule);
+  };
+  EXPECT_EQ(made("")->earliest_end(0), 2u);
+  EXPECT_TRUE(made("")->needs_gradients());
+  EXPECT_EQ(made("earliest: 6")->earliest_end(0), 6u);
+  EXPECT_FALSE(made("kind: kl_plateau")->needs_gradients());
+  EXPECT_EQ(made("kind: fixed, iteration: 7")->earliest_end(0), 7u);
+  const auto strict = made("threshold: 0.5, persistence: 1");
+  EXPECT_FALSE(strict->observe({.iteration = 1, .gradients = {.distance = 0.6, .noise = 1}}).is_set);
+  EXPECT_TRUE(strict->observe({.iteration = 2, .gradients = {.distance = 0.5, .noise = 1}}).is_set);
+  const auto length = made("kind: length_plateau, tolerance: 0.5, window: 1, persistence: 1");
+  (void)length->observe({.iteration = 1, .kl = 1, .length = 10});
+  EXPECT_TRUE(length->observe({.iteration = 2, .kl = 9, .length = 15}).is_set);
+}
+
+TEST(TrainConfig, RefusesTriggersWithoutMeaning) {
+  EXPECT_THAT(error_of("trigger: {kind: fixed}\n"), HasSubstr("trigger.iteration is needed"));
+  EXPECT_THAT(error_of("trigger: {iteration: 4}\n"), HasSubstr("only kind fixed takes one, this is noise"));
+  EXPECT_THAT(error_of("trigger: {threshold: 0}\n"), HasSubstr("trigger.threshold"));
+  EXPECT_THAT(error_of("trigger: {watched: [{kind: kl_plateau}]}\n"), HasSubstr("name is required"));
+  EXPECT_THAT(error_of("trigger: {watched: [{name: a}, {name: a, kind: kl_plateau}]}\n"),
+              HasSubstr("\"a\" is there twice"));
+  EXPECT_THAT(error_of("trigger: {watched: [{name: a, kind: fixed}]}\n"),
+              HasSubstr("trigger.watched[0].iteration is needed"));
+  const auto config = parse_train_config(
+      kBase + "trigger: {watched: [{name: early, kind: fixed, iteration: 4}, {name: c2, threshold: 2}]}\n",
+      "run.yaml");
+  EXPECT_EQ(make_curriculum(config).state().watched.size(), 2u);
+  EXPECT_EQ(parse_train_config(config_to_yaml(config), "again").trigger.watched[1].rule.threshold, 2);
+}
+
 TEST(TrainConfig, WarnsWhereTheTriggerCanNeverBeSet) {
   EXPECT_THAT(config_warnings(parse_train_config(kBase, "run.yaml")), IsEmpty());
   const TrainConfig one = parse_train_config(kBase + "train: {minibatch: 480}\n", "run.yaml");
   EXPECT_THAT(config_warnings(one), ElementsAre(HasSubstr("one minibatch an iteration")));
+  const TrainConfig kl =
+      parse_train_config(kBase + "train: {minibatch: 480}\ntrigger: {kind: kl_plateau}\n", "run.yaml");
+  EXPECT_THAT(config_warnings(kl), IsEmpty());
 }
 
 // The paper masks 151645 and leaves 151643, which ends a response as well, as it is.

@@ -572,6 +572,18 @@ TEST(TheThreeSeams, CarryAnIteration) {
                                    "update 0.50", "gradient of 2", "update 0.50"));
 }
 
+TEST(TheThreeSeams, NoGradientIsObservedForATriggerThatReadsNone) {
+  StagedWorld w({"curriculum.stages=[{source: current, until: trigger}, {source: initial}]",
+                 "curriculum.bank.responses=10", "trigger.kind=kl_plateau"});
+  const auto first = w.trainer.iterate();
+  EXPECT_FALSE(first->trigger.qualifies.has_value()) << "nothing to compare with";
+  const auto second = w.trainer.iterate();
+  EXPECT_EQ(second->trigger.qualifies, true) << "the same KL again";
+  EXPECT_EQ(second->trigger.tau, 2u);
+  for (const std::string& line : w.diary)
+    EXPECT_FALSE(line.starts_with("observe") || line.starts_with("compare")) << line;
+}
+
 TEST(TheThreeSeams, AreAskedAgainForEveryMinibatchThatIsScoredOnItsOwn) {
   StagedWorld w({"curriculum.stages=[{source: current}]", "train.rescore=minibatch", "train.minibatch=5"});
   w.learner.old_is_current = true;

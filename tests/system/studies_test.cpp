@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 
 #include "base/file.h"
@@ -73,6 +74,30 @@ TEST_F(StudiesOfThePaper, AreExactlyTheOnesThisTestKnows) {
     existing.insert(entry.path().stem());
   for (const auto& [name, expected] : kExpected) known.insert(name);
   EXPECT_EQ(existing, known);
+}
+
+// Otherwise the deviation over data orders would miss what sampling adds.
+TEST(DataOrders, ChangeTheSamplingSeedToo) {
+  const std::regex order(R"(data\.order_seed=(\d+))");
+  size_t orders = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kStudies)) {
+    std::ifstream lines(entry.path());
+    for (std::string line; std::getline(lines, line);) {
+      std::smatch found;
+      if (!std::regex_search(line, found, order)) continue;
+      ++orders;
+      EXPECT_THAT(line, HasSubstr("[seed=" + found[1].str() + ",")) << entry.path();
+    }
+  }
+  EXPECT_GE(orders, 6u);
+  const std::regex seed(R"(\nseed: (\d+))"), order_seed(R"(\n  order_seed: (\d+))");
+  for (const auto& entry : std::filesystem::directory_iterator(Path(ROPD_SOURCE_DIR) / "recipes")) {
+    const std::string text = read_file(entry.path());
+    std::smatch one, other;
+    ASSERT_TRUE(std::regex_search(text, one, seed) && std::regex_search(text, other, order_seed))
+        << entry.path();
+    EXPECT_EQ(one[1].str(), other[1].str()) << entry.path();
+  }
 }
 
 TEST_F(StudiesOfThePaper, HaveTheGraphsOfItsTables) {
