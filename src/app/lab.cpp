@@ -172,17 +172,20 @@ void add_lab(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("lab", "the paper in miniature: tiny models, R-OPD and its controls, report");
-  command->add_flag("--fast", options->lab.is_fast, "a first impression in about a minute");
+  command->add_flag("--fast", options->lab.is_fast,
+                    "a first impression in about a minute; with --paper every table from a tenth of the "
+                    "responses and one order, to see them and not to believe them");
   command->add_flag("--controls", options->lab.has_controls, "also the recent bank and the reverse order");
   CLI::Option* paper = command->add_flag(
       "--paper", options->is_paper,
       "every study of the paper in miniature (docs/paper.md), over --seeds orders (default 3)");
-  command->add_option("--study", options->paper.only, "with --paper: only this one, e.g. onset")->needs(paper);
+  command->add_option("--study", options->paper.only, "with --paper: only this one, e.g. onset")
+      ->needs(paper);
   command->add_flag("--dry-run", options->paper.is_dry, "with --paper: what there is to do; nothing is made")
       ->needs(paper);
-  command->add_option("--seeds", options->lab.num_seeds, "data orders and sampling seeds")
-      ->check(CLI::Range(1, 100))
-      ->capture_default_str();
+  CLI::Option* seeds =
+      command->add_option("--seeds", options->lab.num_seeds, "data orders and sampling seeds");
+  seeds->check(CLI::Range(1, 100))->capture_default_str();
   command->add_option("--out", options->output, "folder of everything")->capture_default_str();
   command
       ->add_option("--models", options->models,
@@ -200,12 +203,12 @@ void add_lab(CLI::App& app) {
   command->footer(
       "Examples:\n  ropd lab --fast\n  ropd lab --seeds 3 --controls --out runs/lab3\nInterrupted, the same "
       "command goes on; with other settings only what they change is made again.");
-  command->callback([options] {
+  command->callback([options, seeds] {
     const bool has_default_output = options->output == "runs/lab";
     options->lab.output = options->output;
     if (has_default_output && options->is_paper) options->lab.output += "-paper";
     if (has_default_output && options->lab.is_fast) options->lab.output += "-fast";
-    if (options->is_paper && options->lab.num_seeds == 1) options->lab.num_seeds = 3;
+    if (options->is_paper && !options->lab.is_fast && seeds->count() == 0) options->lab.num_seeds = 3;
     options->lab.models = options->models;
     run(options->lab, options->makes_models, options->is_paper, options->paper);
   });

@@ -24,27 +24,47 @@ namespace ropd::app {
 namespace {
 
 constexpr int kAllQueries = 1408;  // the full set; three operations alone give 2,160 problems
-constexpr uint64_t kTriggerResponses = 1920;
-constexpr int kProblemsEach = 128, kSamplesEach = 4;  // of an evaluation
+
+// Sizes that --fast reduces: only to see every table, not to believe it.
+struct Scale {
+  uint64_t responses, trigger_responses;  // an iteration; where a trigger is judged
+  uint64_t grid_minibatch;                // of the grid's 110 updates
+  int problems, samples;                  // of a benchmark in an evaluation
+};
+Scale scale_of(const lab::LabOptions& options) {
+  return options.is_fast ? Scale{48, 96, 4, 16, 2} : Scale{options.responses_per_iteration, 1920, 32, 128, 4};
+}
 
 // Tokens of the paper -> tokens of the laboratory.
 const std::map<uint64_t, uint64_t> kBudgets = {
     {4096, 64}, {8192, 128}, {16384, 256}, {24576, 384}, {32768, 512}};
 
 // Models of the paper -> folders of the laboratory. Sizes keep their order; both large teachers are one.
-const std::map<std::string, std::string> kModels = {
-    {"Qwen3-0.6B", "student"},
-    {"Qwen3-1.7B", "medium-student"},
-    {"Qwen3-8B", "large-student"},
-    {"Qwen3-4B-Instruct-2507", "teacher"},
-    {"Qwen3-30B-A3B-Instruct-2507", "teacher"},
-    {"JustRL-DeepSeek-1.5B", "second-teacher"}};
+const std::map<std::string, std::string> kModels = {{"Qwen3-0.6B", "student"},
+                                                    {"Qwen3-1.7B", "medium-student"},
+                                                    {"Qwen3-8B", "large-student"},
+                                                    {"Qwen3-4B-Instruct-2507", "teacher"},
+                                                    {"Qwen3-30B-A3B-Instruct-2507", "teacher"},
+                                                    {"JustRL-DeepSeek-1.5B", "second-teacher"}};
 
-// Settings of the paper -> settings of the laboratory, where the laboratory is smaller.
-const std::map<std::string, std::string> kSettings = {
-    {"data.select={count: 48, seed: 20260829}", "data.select={first: 48}"},
-    {"data.select={count: 8, seed: 20260829}", "data.select={first: 8}"},
-    {"data.select={first: 14080}", fmt::format("data.select={{first: {}}}", kAllQueries)}};
+// Settings of the paper -> settings of the laboratory, where the laboratory is smaller: C = 3,520 in 110 updates
+// of 32 for the grid's 14,080 in 110 of 128.
+std::map<std::string, std::string> smaller_settings(const lab::LabOptions& options) {
+  const Scale scale = scale_of(options);
+  const auto responses = [](uint64_t count) {
+    return "train.responses_per_iteration=" + std::to_string(count);
+  };
+  const auto bank = [](uint64_t count) { return "curriculum.bank.responses=" + std::to_string(count); };
+  const auto first = [](int count) { return fmt::format("data.select={{first: {}}}", count); };
+  return {{"data.select={count: 48, seed: 20260829}", first(48)},
+          {"data.select={count: 8, seed: 20260829}", first(8)},
+          {first(14080), first(kAllQueries)},
+          {responses(14080), responses(110 * scale.grid_minibatch)},
+          {bank(14080), bank(110 * scale.grid_minibatch)},
+          {responses(1408), responses(11 * scale.grid_minibatch)},
+          {responses(128), responses(scale.grid_minibatch)},
+          {bank(4800), bank(10 * scale.responses)}};
+}
 
 uint64_t scaled(uint64_t tokens) {
   const auto found = kBudgets.find(tokens);
@@ -71,8 +91,9 @@ std::string in_miniature(const std::string& setting, const lab::LabOptions& opti
     if (!kModels.contains(name)) fail("model ", name, " has no counterpart in the laboratory");
     return setting.substr(0, at + 1) + model_path(kModels.at(name), options).string();
   }
-  const auto found = kSettings.find(setting);
-  return found == kSettings.end() ? setting : found->second;
+  const auto smaller = smaller_settings(options);
+  const auto found = smaller.find(setting);
+  return found == smaller.end() ? setting : found->second;
 }
 
 void scale_axes(study::StudyConfig& study, const lab::LabOptions& options) {
@@ -96,6 +117,16 @@ bool has_trigger(const study::StudyConfig& study) {
     return std::any_of(method.stages.begin(), method.stages.end(),
                        [](const train::StageConfig& stage) { return stage.until.has_value(); });
   });
+}
+
+// Per-step resampling: an iteration is one minibatch, which the laboratory makes smaller.
+bool is_grid(const study::StudyConfig& study) {
+  const auto resamples = [](const std::vector<std::string>& settings) {
+    return std::find(settings.begin(), settings.end(), "train.responses_per_iteration=128") != settings.end();
+  };
+  return resamples(study.set) ||
+         std::any_of(study.methods.begin(), study.methods.end(),
+                     [&](const study::Method& method) { return resamples(method.set); });
 }
 
 // Rows of orders that are not run go.
@@ -164,8 +195,12 @@ void describe_missing_models(const lab::LabOptions& options) {
 
 void write_world(const lab::LabOptions& options) {
   std::filesystem::create_directories(options.output / "data");
-  lab::write_lab_data(options.output / "data", kProblemsEach, kSamplesEach, kAllQueries);
-  train::TrainConfig recipe = lab::lab_train_config(options);
+  const Scale scale = scale_of(options);
+  lab::write_lab_data(options.output / "data", scale.problems, scale.samples, kAllQueries);
+  lab::LabOptions whole = options;
+  whole.is_fast = false;  // all iterations, of fewer responses
+  whole.responses_per_iteration = scale.responses;
+  train::TrainConfig recipe = lab::lab_train_config(whole);
   recipe.data.select.all = false;
   recipe.data.select.first = 48;
   write_file_atomically(options.output / "recipe.yaml", config_to_yaml(recipe, true));
@@ -208,11 +243,16 @@ study::StudyConfig miniature_of(study::StudyConfig study, const lab::LabOptions&
   const Path data = options.output / "data";
   study.base = "recipe.yaml";
   study.output = options.output.string();
+  const Scale scale = scale_of(options);
+  if (is_grid(study)) study.set.push_back(fmt::format("train.minibatch={}", scale.grid_minibatch));
   for (std::string& setting : study.set) setting = in_miniature(setting, options);
+  for (study::Method& method : study.methods)
+    for (std::string& setting : method.set) setting = in_miniature(setting, options);
   if (has_trigger(study))
-    for (const std::string& setting : {fmt::format("train.responses_per_iteration={}", kTriggerResponses),
-                                       fmt::format("train.minibatch={}", kTriggerResponses * 128 / 480),
-                                       fmt::format("curriculum.bank.responses={}", 5 * kTriggerResponses)})
+    for (const std::string& setting :
+         {fmt::format("train.responses_per_iteration={}", scale.trigger_responses),
+          fmt::format("train.minibatch={}", scale.trigger_responses * 128 / 480),
+          fmt::format("curriculum.bank.responses={}", 5 * scale.trigger_responses)})
       study.set.push_back(setting);
   scale_axes(study, options);
   for (study::EvaluationConfig& evaluation : study.evaluations) {
@@ -277,7 +317,8 @@ bool run_paper(const lab::LabOptions& options, const PaperOptions& paper) {
     sum.seconds += spent.seconds;
     sum.processor_seconds += spent.processor_seconds;
   }
-  summary += fmt::format("{:<18} {:>14} {:>14}\n", "all", minutes(sum.seconds), minutes(sum.processor_seconds));
+  summary +=
+      fmt::format("{:<18} {:>14} {:>14}\n", "all", minutes(sum.seconds), minutes(sum.processor_seconds));
   std::printf("\nTime of this process (what was there already took none):\n%s", summary.c_str());
   return true;
 }

@@ -110,26 +110,25 @@ std::string tokenizer_text(const Vocabulary& vocabulary) {
       {"type", "Split"}, {"pattern", {{"Regex", kQwenPattern}}}, {"behavior", "Isolated"}, {"invert", false}};
   OrderedJson added = OrderedJson::array();
   for (const Token token : {kBoxToken, kEndToken, kPadToken}) added.push_back(added_token(vocabulary, token));
-  const OrderedJson json = {
-      {"version", "1.0"},
-      {"truncation", nullptr},
-      {"padding", nullptr},
-      {"added_tokens", added},
-      {"normalizer", {{"type", "NFC"}}},
-      {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {split, byte_level}}}},
-      {"post_processor", byte_level},
-      {"decoder", byte_level},
-      {"model",
-       {{"type", "BPE"},
-        {"dropout", nullptr},
-        {"unk_token", nullptr},
-        {"continuing_subword_prefix", ""},
-        {"end_of_word_suffix", ""},
-        {"fuse_unk", false},
-        {"byte_fallback", false},
-        {"ignore_merges", false},
-        {"vocab", characters(vocabulary)},
-        {"merges", OrderedJson::array()}}}};
+  const OrderedJson json = {{"version", "1.0"},
+                            {"truncation", nullptr},
+                            {"padding", nullptr},
+                            {"added_tokens", added},
+                            {"normalizer", {{"type", "NFC"}}},
+                            {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {split, byte_level}}}},
+                            {"post_processor", byte_level},
+                            {"decoder", byte_level},
+                            {"model",
+                             {{"type", "BPE"},
+                              {"dropout", nullptr},
+                              {"unk_token", nullptr},
+                              {"continuing_subword_prefix", ""},
+                              {"end_of_word_suffix", ""},
+                              {"fuse_unk", false},
+                              {"byte_fallback", false},
+                              {"ignore_merges", false},
+                              {"vocab", characters(vocabulary)},
+                              {"merges", OrderedJson::array()}}}};
   return json.dump(1) + "\n";
 }
 

@@ -2,12 +2,15 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "base/json.h"
 #include "eval/outcomes.h"
 #include "lab/world.h"
 #include "support/test_data.h"
 #include "text/prompt_renderer.h"
 #include "text/tokenizer.h"
+#include "text/vocabulary_map.h"
 
 namespace ropd::lab {
 namespace {
@@ -88,6 +91,39 @@ TEST_F(ModelFiles, ThePromptIsTheBareProblem) {
   const Query query{.id = "q", .messages = {{"user", "3acbfde?"}}, .answer = "1"};
   EXPECT_EQ(renderer.render_text(query), "3acbfde?");
   EXPECT_EQ(renderer.render(query), encode("3acbfde?"));
+}
+
+TEST(OtherVocabulary, HoldsTheSameTextsUnderOtherNumbers) {
+  test::TemporaryDirectory directory;
+  write_lab_model_files(directory / "model", second_teacher_shape(), other_vocabulary());
+  const auto tokenizer = text::Tokenizer::load(directory / "model");
+  EXPECT_EQ(tokenizer.vocab_size(), 32u);
+  std::set<Token> ids;
+  for (Token token = 0; token < kVocabSize; ++token) {
+    const Token id = other_vocabulary().ids[static_cast<size_t>(token)];
+    ids.insert(id);
+    if (token != kEndToken && token != kPadToken) {
+      EXPECT_EQ(tokenizer.token_bytes(id), token_text(token));
+    }
+  }
+  EXPECT_EQ(ids.size(), static_cast<size_t>(kVocabSize)) << "no two alike";
+  EXPECT_EQ(tokenizer.token_bytes(other_vocabulary().ids[kEndToken]), "<|stop|>");
+}
+
+// What the trainer needs of it: every token of the student has a counterpart, the end by its meaning.
+TEST(OtherVocabulary, MapsFromTheStudents) {
+  test::TemporaryDirectory directory;
+  write_lab_model_files(directory / "student", student_shape());
+  write_lab_model_files(directory / "teacher", second_teacher_shape(), other_vocabulary());
+  const auto map = text::VocabularyMap::load(directory / "student", directory / "teacher");
+  EXPECT_FALSE(map.is_identity());
+  for (Token token = 0; token <= kEndToken; ++token)
+    EXPECT_EQ(map.teacher_id(token), other_vocabulary().ids[static_cast<size_t>(token)]) << token;
+}
+
+TEST(Shapes, GrowFromStudentToTeacher) {
+  EXPECT_LT(count_parameters(student_shape()), count_parameters(medium_student_shape()));
+  EXPECT_LT(count_parameters(medium_student_shape()), count_parameters(large_student_shape()));
 }
 
 TEST(Shapes, HaveThePrototypesSizes) {

@@ -45,7 +45,8 @@ SftExample teacher_text(uint64_t seed, uint64_t index, double progress) {
   return teacher_example(seed, index, curriculum_operations(seed, index, progress), policy);
 }
 
-train::RunOutcome make_student_of(const Path& directory, const ModelRecipe& recipe, const ModelConfig& shape) {
+train::RunOutcome make_student_of(const Path& directory, const ModelRecipe& recipe,
+                                  const ModelConfig& shape) {
   return make_model(directory, recipe, shape, kStudentSeed, [](uint64_t index, double progress) {
     // First with more of the long style, so that the ability is there; then the habit of answering short.
     const double long_share = progress < 0.75 ? 0.25 : 0.10;

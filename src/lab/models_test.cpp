@@ -23,5 +23,26 @@ TEST(MakeStudent, GivesAnOrdinaryModelDirectoryAndTheSameOneAgain) {
             sha256_file(directory / "b/sft/model/model.safetensors"));
 }
 
+TEST(MakeSecondTeacher, WritesTheWorldInItsOwnNumbers) {
+  test::TemporaryDirectory directory;
+  ModelRecipe recipe = teacher_recipe();
+  recipe.steps = 2;
+  recipe.sft.warmup_steps = 1;
+  recipe.sft.batch_tokens = 200;
+  EXPECT_EQ(make_second_teacher(directory / "a", recipe), train::RunOutcome::done);
+  const io::ModelDirectory model(directory / "a/sft/model");
+  EXPECT_EQ(model.config().vocab_size, 32);
+}
+
+TEST(EnsureModel, TakesAModelThatIsThere) {
+  test::TemporaryDirectory directory;
+  const LabModel broken{"x", [](const Path&, const ModelRecipe&) { return train::RunOutcome::stopped; },
+                        student_recipe};
+  EXPECT_FALSE(ensure_model(broken, directory / "models", directory / "work")) << "stopped while it was made";
+  std::filesystem::create_directories(directory / "models/x");
+  write_file_atomically(directory / "models/x/model.safetensors", "");
+  EXPECT_TRUE(ensure_model(broken, directory / "models", directory / "work"));
+}
+
 }  // namespace
 }  // namespace ropd::lab

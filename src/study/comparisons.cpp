@@ -31,8 +31,8 @@ Side diagnosis_side(const Results& results, const ComparisonConfig& comparison, 
   const size_t d = index_of(results.study().diagnoses, comparison.diagnosis);
   const auto& diagnosis = results.study().diagnoses[d];
   const DiagnosisSide side = parse_diagnosis_side(text);
-  const auto cells = results.cells(d, index_of(diagnosis.students, side.student),
-                                   index_of(diagnosis.sources, side.source));
+  const auto cells =
+      results.cells(d, index_of(diagnosis.students, side.student), index_of(diagnosis.sources, side.source));
   if (cells.empty()) return std::nullopt;
   std::vector<std::vector<std::optional<double>>> all;
   for (const DiagnosisCell* cell : cells) all.push_back(values_of(*cell, comparison.measure));
@@ -63,8 +63,7 @@ Side side(const Results& results, const ComparisonConfig& comparison, const std:
 // [benchmarks] mean over runs of a side's length at the largest budget.
 std::optional<std::vector<double>> lengths(const Results& results, const ComparisonConfig& comparison,
                                            const std::string& text) {
-  const Side runs =
-      side_of(results, comparison, text, stats::parse_measure("length"), std::nullopt);
+  const Side runs = side_of(results, comparison, text, stats::parse_measure("length"), std::nullopt);
   if (!runs) return std::nullopt;
   std::vector<double> means(runs->front().size(), 0);
   for (const stats::RunValues& run : *runs)
@@ -87,7 +86,8 @@ stats::Contrast contrast_of(const Results& results, const ComparisonConfig& comp
   const Side worse = side(results, comparison, comparison.worse);
   if (!worse || worse->size() != better.size()) return {};
   if (!comparison.at) return stats::difference(better, *worse, is_paired);
-  const Side at = side(results, comparison, *comparison.at), minus = side(results, comparison, *comparison.minus);
+  const Side at = side(results, comparison, *comparison.at),
+             minus = side(results, comparison, *comparison.minus);
   if (!at || !minus) return {};
   return stats::interaction(better, *worse, *at, *minus, is_paired);
 }

@@ -12,8 +12,8 @@
 namespace ropd::study {
 namespace {
 
-constexpr double kBytesPerToken = 8;       // of a response in JSONL
-constexpr uint64_t kUsualQueries = 48;     // where the selection does not say how many
+constexpr double kBytesPerToken = 8;    // of a response in JSONL
+constexpr uint64_t kUsualQueries = 48;  // where the selection does not say how many
 
 uint64_t num_queries(const train::TrainConfig& config) {
   return config.data.select.count.value_or(config.data.select.first.value_or(kUsualQueries));

@@ -60,8 +60,9 @@ stats::Table likelihood_table(const Results& results, size_t d) {
     for (size_t j = 0; j < diagnosis.sources.size(); ++j) {
       const auto cells = results.cells(d, i, j);
       auto& row = table.rows.emplace_back().cells;
-      row = {stats::text_cell(diagnosis.students[i].name), stats::text_cell(diagnosis.sources[j].name),
-             spread_cell(over_runs(cells, [](const DiagnosisCell& c) { return kPercent * c.less_likely; }), 2)};
+      row = {
+          stats::text_cell(diagnosis.students[i].name), stats::text_cell(diagnosis.sources[j].name),
+          spread_cell(over_runs(cells, [](const DiagnosisCell& c) { return kPercent * c.less_likely; }), 2)};
       for (const double share : {0.1, 0.5, 0.9})
         row.push_back(
             spread_cell(over_runs(cells, [&](const DiagnosisCell& c) { return change_at(c, share); }), 2));
@@ -99,10 +100,10 @@ stats::Table fit_table(const Results& results, size_t d) {
     }
   }
   for (const auto& [pair, values] : pairs)
-    table.rows.push_back({{stats::text_cell(diagnosis.students[pair.first].name),
-                           stats::text_cell(diagnosis.students[pair.second].name),
-                           spread_cell(values.change, 4), spread_cell(values.fit, 4),
-                           spread_cell(values.shift, 4)}});
+    table.rows.push_back(
+        {{stats::text_cell(diagnosis.students[pair.first].name),
+          stats::text_cell(diagnosis.students[pair.second].name), spread_cell(values.change, 4),
+          spread_cell(values.fit, 4), spread_cell(values.shift, 4)}});
   return table;
 }
 
@@ -110,7 +111,8 @@ stats::Table concentration_table(const Results& results, size_t d) {
   const DiagnosisConfig& diagnosis = results.study().diagnoses[d];
   stats::Table table{
       .id = diagnosis.name + "-concentration",
-      .caption = diagnosis.name + ": where the KL difference of two students lies, positions ranked by a third",
+      .caption =
+          diagnosis.name + ": where the KL difference of two students lies, positions ranked by a third",
       .columns = {"positions of, ranked by: first, second", "top tenth, first", "second", "rest, first",
                   "second", "% in top tenth", "% positions first lower", "% responses first lower"}};
   for (const ConcentrationConfig& asked : diagnosis.concentrations) {
@@ -133,8 +135,8 @@ stats::Table concentration_table(const Results& results, size_t d) {
       for (size_t i = 0; i < columns.size(); ++i) columns[i].push_back(values[i]);
     }
     auto& here = table.rows.emplace_back().cells;
-    here.push_back(stats::text_cell(asked.source + ", " + asked.ranked_by + ": " + asked.first + ", " +
-                                    asked.second));
+    here.push_back(
+        stats::text_cell(asked.source + ", " + asked.ranked_by + ": " + asked.first + ", " + asked.second));
     for (size_t i = 0; i < columns.size(); ++i) here.push_back(spread_cell(columns[i], i < 4 ? 4 : 1));
     auto& paper = table.rows.emplace_back().cells;
     paper.push_back(stats::text_cell("  paper"));
@@ -152,12 +154,13 @@ std::optional<size_t> own_source(const DiagnosisConfig& diagnosis, size_t studen
 
 stats::Table gradient_table(const Results& results, size_t d) {
   const DiagnosisConfig& diagnosis = results.study().diagnoses[d];
-  stats::Table table{.id = diagnosis.name + "-gradients",
-                     .caption = diagnosis.name +
-                                ": gradient norms with the deviation over minibatches, and the cosine with "
-                                "the gradient on the student's own responses (standard error); means over runs",
-                     .columns = {"student", "responses of", "norm", "SD", "cosine", "SE"},
-                     .num_label_columns = 2};
+  stats::Table table{
+      .id = diagnosis.name + "-gradients",
+      .caption = diagnosis.name +
+                 ": gradient norms with the deviation over minibatches, and the cosine with "
+                 "the gradient on the student's own responses (standard error); means over runs",
+      .columns = {"student", "responses of", "norm", "SD", "cosine", "SE"},
+      .num_label_columns = 2};
   for (size_t i = 0; i < diagnosis.students.size(); ++i)
     for (size_t j = 0; j < diagnosis.sources.size(); ++j) {
       const auto own = own_source(diagnosis, i);

@@ -71,8 +71,8 @@ std::optional<std::vector<stats::RunValues>> Results::values(const Row& row, siz
   std::vector<stats::RunValues> runs;
   for (const PlannedEvaluation* planned : done) {
     const auto& evaluation = summary(*planned);
-    runs.push_back(evaluation.values(
-        measure, budget ? static_cast<uint32_t>(*budget) : evaluation.budgets.back()));
+    runs.push_back(
+        evaluation.values(measure, budget ? static_cast<uint32_t>(*budget) : evaluation.budgets.back()));
     for (auto& benchmark : runs.back())
       for (double& value : benchmark.values) value *= measure.scale();
   }

@@ -16,11 +16,11 @@ namespace ropd::study {
 // One student on the prefixes of one source, of one run of the repetitions.
 struct DiagnosisCell {
   double kl = 0, less_likely = 0;
-  std::vector<std::vector<double>> position_kl;               // [responses][positions]
-  std::vector<std::optional<double>> response_less_likely;    // [responses]
-  std::vector<double> norms;                                  // [minibatches] of gradients; empty = no probes
-  std::vector<std::vector<double>> coordinates;               // [minibatches][kept]
-  std::vector<std::pair<double, double>> cumulative;          // change of log-likelihood, share at or below
+  std::vector<std::vector<double>> position_kl;             // [responses][positions]
+  std::vector<std::optional<double>> response_less_likely;  // [responses]
+  std::vector<double> norms;                                // [minibatches] of gradients; empty = no probes
+  std::vector<std::vector<double>> coordinates;             // [minibatches][kept]
+  std::vector<std::pair<double, double>> cumulative;        // change of log-likelihood, share at or below
 };
 
 // Not thread-safe: files are read when first asked for and kept.

@@ -29,8 +29,10 @@ void check_suites(const StudyConfig& config) {
 }  // namespace
 
 Study::Study(const Path& file, const std::vector<std::string>& overrides)
-    : file_(load_study(file, overrides)), runs_(expand_runs(file_)),
-      store_(file_.config.output), relative_costs_(file_, runs_, 1) {}
+    : file_(load_study(file, overrides)),
+      runs_(expand_runs(file_)),
+      store_(file_.config.output),
+      relative_costs_(file_, runs_, 1) {}
 
 Plan Study::plan() {
   store_.refresh();

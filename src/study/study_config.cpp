@@ -127,8 +127,8 @@ void check_comparison(const StudyConfig& study, const ComparisonConfig& comparis
   if (comparison.better.empty() || comparison.worse.empty() != comparison.against.has_value())
     refuse("expected better, and either worse or against");
   if (!comparison.evaluation.empty()) {
-    (void)named(study.evaluations, comparison.evaluation, "comparisons",
-                comparison.label + ": no evaluation", place);
+    (void)named(study.evaluations, comparison.evaluation, "comparisons", comparison.label + ": no evaluation",
+                place);
     if (!comparison.measure.empty()) (void)stats::parse_measure(comparison.measure);
     return;
   }

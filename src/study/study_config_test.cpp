@@ -91,9 +91,60 @@ TEST_F(StudyFiles, BadOnesGetOneClearLine) {
       HasSubstr("no evaluation \"e\""));
   EXPECT_THAT(error_of(with("methods:\n  - {name: a}\n  - {name: b, from: {method: a, iteration: 99}}\n")),
               HasSubstr("continues a behind iteration 99, which has 15"));
+  const std::string evaluated = current + "evaluations: [{name: e, suite: three}]\n";
+  EXPECT_THAT(error_of(with(evaluated + "tables: [{label: x, evaluation: e, columns: [acuracy], rows: [{of: "
+                                        "current}]}]\n")),
+              HasSubstr("measure 'acuracy'"));
+  EXPECT_THAT(error_of(with(evaluated + "tables: [{label: x, evaluation: e, columns: [accuracy@16K], rows: "
+                                        "[{of: current}]}]\n")),
+              HasSubstr("\"16K\" is no budget"));
+  EXPECT_THAT(error_of(with(evaluated + "tables: [{label: x, evaluation: e, columns: [accuracy], rows: [{of: "
+                                        "curent}]}]\n")),
+              HasSubstr("x: no row \"curent\" (did you mean \"current\"?)"));
+  EXPECT_THAT(error_of(with(evaluated + "comparisons: [{label: x, better: current, worse: current}]\n")),
+              HasSubstr("either an evaluation or a diagnosis"));
+  const std::string diagnosed =
+      current + "diagnoses: [{name: d, sources: [{name: a}], students: [{name: b}]}]\n";
+  EXPECT_THAT(error_of(with(diagnosed + "comparisons: [{label: x, diagnosis: d, better: b, against: 0}]\n")),
+              HasSubstr("expected STUDENT on SOURCE"));
+  EXPECT_THAT(
+      error_of(with(diagnosed + "comparisons: [{label: x, diagnosis: d, better: c on a, against: 0}]\n")),
+      HasSubstr("no student \"c\""));
+  EXPECT_THAT(
+      error_of(with(diagnosed + "comparisons: [{label: x, diagnosis: d, measure: norm, better: b on a, "
+                                "against: 0}]\n")),
+      HasSubstr("diagnosis d has no probes"));
   for (const std::string& text :
        {with("methods: []\n"), with(current + "axes: [{name: order, values: []}]\n")})
     EXPECT_EQ(error_of(text).find('\n'), std::string::npos);
+}
+
+TEST(Columns, AreAMeasureAndPerhapsABudget) {
+  EXPECT_EQ(parse_column("accuracy@16384").budget, 16384u);
+  EXPECT_EQ(parse_column("pass@n").measure, "pass@n");
+  EXPECT_FALSE(parse_column("pass@4").budget.has_value());
+  EXPECT_EQ(parse_column("pass@4@64").measure, "pass@4");
+  for (const char* text : {"accuracy@16384", "pass@n", "pass@4@64", "tau"})
+    EXPECT_EQ(column_text(parse_column(text)), text);
+}
+
+TEST(Rows, JoinRepetitionsAndKeepOtherAxesApart) {
+  StudyConfig config;
+  config.methods = {{.name = "grid"}};
+  config.axes = {{.name = "N", .values = {{"8", {}}, {"48", {}}}},
+                 {.name = "order", .repeats = true, .values = {{"1", {}}, {"2", {}}}}};
+  std::vector<study::Run> runs;
+  for (const char* n : {"8", "48"})
+    for (const char* order : {"1", "2"})
+      runs.push_back(
+          {.method = 0, .values = {n, order}, .label = std::string("grid, N ") + n + ", order " + order});
+  const auto rows = rows_of(config, runs);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[1].name, "grid@48");
+  EXPECT_THAT(rows[1].runs, ElementsAre(2, 3));
+  EXPECT_THAT(find_row(config, runs, "grid@8")->runs, ElementsAre(0, 1));
+  EXPECT_THAT(find_row(config, runs, "grid, N 8, order 2")->runs, ElementsAre(1)) << "one run by its label";
+  EXPECT_FALSE(find_row(config, runs, "grid").has_value());
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ std::string tau_text(const Results& results, const Row& row) {
   std::string text;
   for (const size_t r : row.runs) {
     const RunProgress& run = results.plan().runs[r];
-    text += (text.empty() ? "" : ", ") + (run.tau            ? std::to_string(*run.tau)
+    text += (text.empty() ? "" : ", ") + (run.tau           ? std::to_string(*run.tau)
                                           : run.is_complete ? std::string("none")
                                                             : std::string("not known"));
   }
@@ -92,7 +92,8 @@ stats::Table evaluation_table(const Results& results, size_t e) {
     if (planned.evaluation == e && !planned.run && results.is_done(planned))
       add(results.name_of(planned), {&planned}, "-", true);
   for (const Row& row : results.rows()) {
-    std::vector<std::optional<uint64_t>> iterations(evaluation.iterations.begin(), evaluation.iterations.end());
+    std::vector<std::optional<uint64_t>> iterations(evaluation.iterations.begin(),
+                                                    evaluation.iterations.end());
     if (iterations.empty()) iterations.push_back(std::nullopt);
     for (const auto& iteration : iterations)
       add(row.name + (iteration ? " behind " + std::to_string(*iteration) : ""),
@@ -124,8 +125,8 @@ stats::Table paper_table(const Results& results, const TableConfig& config,
       if (is_tau)
         cells.push_back(stats::text_cell(tau_text(results, row)));
       else
-        cells.push_back(spread_cell(measured(results, done, measure, column.budget, benchmark),
-                                    decimals_of(measure)));
+        cells.push_back(
+            spread_cell(measured(results, done, measure, column.budget, benchmark), decimals_of(measure)));
       if (!benchmark) cells.push_back(paper_cell(row_config.paper, c, decimals_of(measure)));
     }
   }
@@ -148,8 +149,9 @@ void add_paper_tables(std::vector<stats::Table>& tables, const Results& results,
 // D/V of every iteration that was compared: 1 is what minibatch noise alone gives on average.
 std::optional<stats::Table> trigger_table(const Results& results) {
   stats::Table table{.id = "trigger",
-                     .caption = "D/V by iteration up to tau (the trigger asks for D/V <= 1; pure minibatch "
-                                "noise gives 1 on average)",
+                     .caption =
+                         "D/V by iteration up to tau (the trigger asks for D/V <= 1; pure minibatch "
+                         "noise gives 1 on average)",
                      .columns = {"run", "tau"}};
   for (size_t r = 0; r < results.runs().size(); ++r) {
     const RunProgress& progress = results.plan().runs[r];
@@ -175,8 +177,9 @@ std::optional<stats::Table> trigger_table(const Results& results) {
 
 stats::Table comparison_table(const Results& results) {
   stats::Table table{.id = "comparisons",
-                     .caption = "what the paper claims: points, tokens or nats; 95 % intervals over questions "
-                                "and, with several orders, runs",
+                     .caption =
+                         "what the paper claims: points, tokens or nats; 95 % intervals over questions "
+                         "and, with several orders, runs",
                      .columns = {"label", "comparison", "verdict", "here", "95 % interval", "paper"},
                      .num_label_columns = 3};
   for (const ComparisonConfig& comparison : results.study().comparisons) {
@@ -186,8 +189,9 @@ stats::Table comparison_table(const Results& results) {
     auto& cells = table.rows.emplace_back().cells;
     cells = {stats::text_cell(comparison.label), stats::text_cell(comparison_text(comparison)),
              stats::text_cell(comparison.paper ? verdict_text(judge(interval, *comparison.paper)) : "-")};
-    cells.push_back(interval ? stats::Cell{.value = interval->estimate, .decimals = decimals, .is_signed = true}
-                             : stats::text_cell("-"));
+    cells.push_back(interval
+                        ? stats::Cell{.value = interval->estimate, .decimals = decimals, .is_signed = true}
+                        : stats::text_cell("-"));
     cells.push_back(stats::text_cell(
         interval ? fmt::format("[{:+.{}f}, {:+.{}f}]", interval->low, decimals, interval->high, decimals)
                  : "-"));

@@ -5,29 +5,17 @@
 namespace ropd::study {
 namespace {
 
-using testing::ElementsAre;
-
-TEST(Judge, ComparesSignAndInterval) {
-  EXPECT_EQ(judge(stats::Interval{2, 1, 3}, 4.4), Verdict::same_and_significant);
-  EXPECT_EQ(judge(stats::Interval{-2, -3, -1}, -4.4), Verdict::same_and_significant);
-  EXPECT_EQ(judge(stats::Interval{2, -1, 5}, 4.4), Verdict::same_sign);
-  EXPECT_EQ(judge(stats::Interval{-2, -3, -1}, 4.4), Verdict::opposite);
-  EXPECT_EQ(judge(std::nullopt, 4.4), Verdict::not_measured);
-  EXPECT_EQ(verdict_text(Verdict::same_sign), "same sign, not significant");
+TEST(Cells, ShowMeanAndDeviationOverRuns) {
+  EXPECT_EQ(stats::cell_text(spread_cell({1, 3}, 2)), "2.00 ± 1.41");
+  EXPECT_EQ(stats::cell_text(spread_cell({1}, 1)), "1.0") << "one run has no deviation";
+  EXPECT_EQ(stats::cell_text(spread_cell({}, 1)), "-");
 }
 
-TEST(Rows, JoinRepetitionsAndKeepOtherAxesApart) {
-  StudyConfig config;
-  config.methods = {{.name = "grid"}};
-  config.axes = {{.name = "N", .values = {{"8", {}}, {"48", {}}}},
-                 {.name = "order", .repeats = true, .values = {{"1", {}}, {"2", {}}}}};
-  std::vector<study::Run> runs;
-  for (const char* n : {"8", "48"})
-    for (const char* order : {"1", "2"}) runs.push_back({.method = 0, .values = {n, order}});
-  const auto rows = rows_of(config, runs);
-  ASSERT_EQ(rows.size(), 2u);
-  EXPECT_EQ(rows[1].name, "grid@48");
-  EXPECT_THAT(rows[1].runs, ElementsAre(2, 3));
+TEST(Cells, OfThePaperMayBeMissing) {
+  const std::vector<std::optional<double>> paper = {26.41, std::nullopt};
+  EXPECT_EQ(stats::cell_text(paper_cell(paper, 0, 2)), "26.41");
+  EXPECT_EQ(stats::cell_text(paper_cell(paper, 1, 2)), "-");
+  EXPECT_EQ(stats::cell_text(paper_cell(paper, 2, 2)), "-");
 }
 
 }  // namespace

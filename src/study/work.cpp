@@ -178,8 +178,9 @@ bool make_evaluation(const Workshop& workshop, const Node& node) {
 }
 
 // Of every response the share of its non-empty prefixes that became less likely; null without any.
-Json less_likely_by_response(const diagnostics::PrefixSet& prefixes, const std::vector<std::vector<double>>& before,
-                 const std::vector<std::vector<double>>& after) {
+Json less_likely_by_response(const diagnostics::PrefixSet& prefixes,
+                             const std::vector<std::vector<double>>& before,
+                             const std::vector<std::vector<double>>& after) {
   Json list = Json::array();
   for (size_t i = 0; i < prefixes.rollouts.size(); ++i) {
     size_t lower = 0, count = 0;
@@ -221,8 +222,8 @@ bool make_diagnosis(const Workshop& workshop, const Node& node) {
   const auto prefixes = diagnostics::choose_positions(
       io::read_rollouts(workshop.store.prefixes(node.prefixes)), diagnosis.positions, diagnosis.seed);
   const auto kl = diagnostics::position_kl(student, teacher, prefixes);
-  const auto before = diagnostics::prefix_log_likelihood(
-                 load(model_of(workshop, node.reference, node.run)), prefixes),
+  const auto before = diagnostics::prefix_log_likelihood(load(model_of(workshop, node.reference, node.run)),
+                                                         prefixes),
              after = diagnostics::prefix_log_likelihood(student, prefixes);
   const auto change = diagnostics::likelihood_change(prefixes, before, after);
   Json cumulative = Json::array();
@@ -232,8 +233,7 @@ bool make_diagnosis(const Workshop& workshop, const Node& node) {
                  {"cumulative", cumulative},
                  {"position_kl", kl},
                  {"response_less_likely", less_likely_by_response(prefixes, before, after)}};
-  if (diagnosis.probes)
-    result["probe"] = probe(diagnosis, config, student_path, teacher, prefixes.rollouts);
+  if (diagnosis.probes) result["probe"] = probe(diagnosis, config, student_path, teacher, prefixes.rollouts);
   const Path path = workshop.store.diagnosis(node.id);
   std::filesystem::create_directories(path.parent_path());
   write_file_atomically(path, result.dump() + "\n");
