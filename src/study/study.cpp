@@ -89,7 +89,7 @@ bool Study::work(const WorkOptions& options) {
 
 NodeCost Study::cost_of(const Plan& plan, const Node& node, double flops) const {
   const train::TrainConfig& config = runs_[node.run].config;
-  const auto train_plan = train::make_plan(config, flops);
+  const auto train_plan = train::make_plan(config, {.flops = flops});
   const double sampling_seconds_per_token =
       flops > 0 ? 2.0 * static_cast<double>(train_plan.student_parameters) / flops : 0;
   NodeCost cost{.memory_bytes = train_plan.memory_bytes};
