@@ -10,6 +10,7 @@
 #include <set>
 
 #include "app/commands.h"
+#include "app/models.h"
 #include "app/output.h"
 #include "base/config_fields.h"
 #include "base/error.h"
@@ -132,7 +133,8 @@ using Values = std::vector<std::vector<double>>;  // [rollouts][positions]
 
 class Diagnosis {
  public:
-  explicit Diagnosis(DiagnoseConfig config) : config_(std::move(config)) {
+  // teacher_memory_gb: nothing = what is free.
+  Diagnosis(DiagnoseConfig config, std::optional<double> teacher_memory_gb) : config_(std::move(config)) {
     check_names(config_.students, "students");
     check_names(config_.sources, "sources");
     for (const ConcentrationConfig& c : config_.concentration) {
@@ -141,11 +143,11 @@ class Diagnosis {
         fail("diagnose: concentration compares ", c.first, " with itself; expected two students");
     }
     if (config_.output.empty()) fail("diagnose: output is required, a folder for diagnosis.json");
-    teacher_ = load(config_.teacher);
+    teacher_.emplace(bounded_model(config_.teacher, teacher_memory_gb));
     for (const SourceConfig& source : config_.sources) {
-      auto rollouts = io::read_rollouts(source.rollouts, {.vocab_size = teacher_.config.vocab_size});
+      auto rollouts = io::read_rollouts(source.rollouts, {.vocab_size = teacher_->config().vocab_size});
       if (rollouts.empty()) fail(source.rollouts, ": holds no responses");
-      distill::check_rollouts(rollouts, teacher_.config);
+      distill::check_rollouts(rollouts, teacher_->config());
       prefixes_.push_back(
           diagnostics::choose_positions(std::move(rollouts), config_.positions, config_.seed));
     }
@@ -153,6 +155,9 @@ class Diagnosis {
 
   // Nothing when it was interrupted.
   std::optional<Json> run() {
+    std::vector<Buffer> teacher_states;  // [sources]
+    for (const diagnostics::PrefixSet& prefixes : prefixes_)
+      teacher_states.push_back(diagnostics::states_at(teacher(), prefixes));
     Progress progress("diagnosis", config_.students.size() * config_.sources.size());
     size_t done = 0;
     for (const StudentConfig& student : config_.students) {
@@ -161,10 +166,11 @@ class Diagnosis {
       std::optional<model::Parameters> parameters;
       if (config_.probes.trajectories > 0) parameters.emplace(model::Parameters::load(*directory));
       auto& row = results_.emplace_back();
-      for (const diagnostics::PrefixSet& prefixes : prefixes_) {
+      for (size_t source = 0; source < prefixes_.size(); ++source) {
+        const diagnostics::PrefixSet& prefixes = prefixes_[source];
         distill::check_rollouts(prefixes.rollouts, weights.config);
         Cell& cell = row.emplace_back();
-        cell.kl = diagnostics::position_kl(weights, teacher_, prefixes);
+        cell.kl = diagnostics::position_kl(weights, teacher(), teacher_states[source], prefixes);
         cell.likelihood = diagnostics::prefix_log_likelihood(weights, prefixes);
         if (parameters) cell.probe = probe(*parameters, prefixes.rollouts);
         progress.update(++done);
@@ -172,6 +178,7 @@ class Diagnosis {
       }
     }
     progress.finish();
+    log_streamed("teacher", teacher_->counts());
     return Json{{"students", names(config_.students)},
                 {"sources", names(config_.sources)},
                 {"positions", config_.positions},
@@ -190,20 +197,22 @@ class Diagnosis {
   };
 
   const DiagnoseConfig config_;
-  model::Weights teacher_;
+  std::optional<model::BoundedModel> teacher_;
   std::vector<diagnostics::PrefixSet> prefixes_;  // [sources]
   std::vector<std::vector<Cell>> results_;        // [students][sources]
+
+  model::Weights teacher() { return teacher_->weights(distill::ScoringConfig{}.batch_tokens); }
 
   model::Weights load(const std::string& path) const {
     auto weights = model::map_weights(std::make_shared<const io::ModelDirectory>(path));
     model::check_finite(weights, path);
-    if (!prefixes_.empty() && weights.config.vocab_size != teacher_.config.vocab_size)
+    if (!prefixes_.empty() && weights.config.vocab_size != teacher_->config().vocab_size)
       fail(path, ": has a vocabulary of ", weights.config.vocab_size, " entries, the teacher ",
-           teacher_.config.vocab_size, "; KL over the full vocabulary needs one vocabulary");
+           teacher_->config().vocab_size, "; KL over the full vocabulary needs one vocabulary");
     return weights;
   }
 
-  diagnostics::Probe probe(const model::Parameters& student, const std::vector<Rollout>& rollouts) const {
+  diagnostics::Probe probe(const model::Parameters& student, const std::vector<Rollout>& rollouts) {
     diagnostics::ProbeConfig config;
     config.minibatch = config_.probes.minibatch;
     config.mean = config_.probes.mean;
@@ -214,7 +223,7 @@ class Diagnosis {
     config.scoring.top_k = config_.probes.top_k;
     config.microbatch_tokens = static_cast<int64_t>(config_.probes.microbatch_tokens);
     const size_t count = std::min<size_t>(config_.probes.trajectories, rollouts.size());
-    return diagnostics::probe_gradients(student, teacher_, std::span(rollouts).first(count), config,
+    return diagnostics::probe_gradients(student, teacher(), std::span(rollouts).first(count), config,
                                         [](size_t) { return !stop_requested(); });
   }
 
@@ -370,6 +379,7 @@ void add_diagnose(CLI::App& app) {
     std::string config;
     std::vector<std::string> overrides;
     bool overwrites = false;
+    std::optional<double> teacher_memory_gb;
   };
   auto options = std::make_shared<Options>();
   auto* command =
@@ -377,6 +387,7 @@ void add_diagnose(CLI::App& app) {
   command->add_option("--config", options->config, "YAML file")->required();
   command->add_option("overrides", options->overrides, "key=value settings on top of the file");
   command->add_flag("--overwrite", options->overwrites, "replace a diagnosis.json that exists");
+  add_teacher_memory(*command, options->teacher_memory_gb);
   command->footer(kExamples);
   command->callback([options, command] {
     install_stop_handlers();
@@ -384,7 +395,7 @@ void add_diagnose(CLI::App& app) {
     config.teacher = io::find_model(config.teacher).string();
     for (StudentConfig& student : config.students) student.model = io::find_model(student.model).string();
     check_output({(Path(config.output) / "diagnosis.json").string(), options->overwrites}, {});
-    const auto result = Diagnosis(config).run();
+    const auto result = Diagnosis(config, options->teacher_memory_gb).run();
     if (!result) end_stopped("stopped; nothing was written, the same command begins again");
     std::filesystem::create_directories(config.output);
     const std::string text = result->dump(2) + "\n";

@@ -8,12 +8,28 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "train/plan.h"
+#include "train/proposals.h"
 #include "train/session.h"
 
 namespace ropd::app {
 namespace {
 
-Json plan_json(const train::Plan& plan) {
+Json teacher_json(const train::TeacherPlan& teacher) {
+  Json json = {{"streamed", teacher.is_streamed}, {"stored_bytes", teacher.stored_bytes}};
+  if (!teacher.is_streamed) return json;
+  json["positions"] = teacher.positions;
+  json["passes"] = teacher.passes;
+  json["read_bytes"] = teacher.read_bytes;
+  json["read_seconds"] = teacher.read_seconds;
+  return json;
+}
+
+Json plan_json(const train::Plan& plan, const std::optional<train::Proposal>& proposal) {
+  Json proposed = nullptr;
+  if (proposal) {
+    proposed = {{"memory_bytes", proposal->plan.memory_bytes}, {"settings", Json::array()}};
+    for (const auto& setting : proposal->settings) proposed["settings"].push_back(setting.setting);
+  }
   Json memory = Json::object();
   for (const auto& item : plan.memory) memory[train::phase_name(item.phase)][item.name] = item.bytes;
   return {{"iterations", plan.iterations},
@@ -22,6 +38,8 @@ Json plan_json(const train::Plan& plan) {
           {"minibatches", plan.minibatches},
           {"curriculum", plan.curriculum},
           {"memory", memory},
+          {"teacher", teacher_json(plan.teacher)},
+          {"proposal", proposed},
           {"memory_peak", train::phase_name(plan.peak)},
           {"memory_bytes", plan.memory_bytes},
           {"available_bytes", plan.available_bytes},
@@ -29,6 +47,7 @@ Json plan_json(const train::Plan& plan) {
           {"free_disk_bytes", plan.free_disk_bytes},
           {"checkpoint_bytes", plan.checkpoint_bytes},
           {"flops", plan.flops},
+          {"read_bytes_per_second", plan.read_bytes_per_second},
           {"assumed_length", plan.assumed_length},
           {"seconds_per_iteration", plan.seconds_per_iteration}};
 }
@@ -49,21 +68,27 @@ void show_start(const train::TrainConfig& config) {
 
 }  // namespace
 
-void print_plan(const CLI::App& command, const train::TrainConfig& config, bool checks_start) {
-  const auto plan = train::make_plan(config, train::measure_flops());
+void print_plan(const CLI::App& command, const train::TrainConfig& config, bool checks_start,
+                std::optional<double> memory_gb) {
+  train::Machine machine{.flops = train::measure_flops(),
+                         .read_bytes_per_second = train::measure_teacher_reads(config)};
+  if (memory_gb) machine.memory_bytes = static_cast<uint64_t>(*memory_gb * 1e9);
+  const auto plan = train::make_plan(config, machine);
+  const auto proposal = train::propose(config, machine);
   if (wants_json(command))
-    std::printf("%s\n", plan_json(plan).dump(2).c_str());
+    std::printf("%s\n", plan_json(plan, proposal).dump(2).c_str());
   else
-    std::fputs(train::plan_text(plan).c_str(), stdout);
+    std::fputs((train::plan_text(plan) + (proposal ? train::proposal_text(*proposal) : "")).c_str(), stdout);
   for (const std::string& warning : train::config_warnings(config)) log_warning(warning);
   if (checks_start) show_start(config);
-  train::check_plan(plan);
+  train::check_plan(plan, proposal ? train::proposal_sentence(*proposal) : "");
 }
 
 void add_plan(CLI::App& app) {
   struct Options {
     std::string config;
     std::vector<std::string> overrides;
+    std::optional<double> memory_gb;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("plan", "memory, disk and time of a run, before anything is loaded");
@@ -71,10 +96,14 @@ void add_plan(CLI::App& app) {
       ->required()
       ->check(CLI::ExistingFile);
   command->add_option("overrides", options->overrides, "key=value, e.g. rollout.max_response_tokens=4096");
+  command
+      ->add_option("--memory-gb", options->memory_gb,
+                   "plan for a machine with so much free memory instead of this one")
+      ->check(CLI::PositiveNumber);
   command->footer("Example:\n  ropd plan recipes/qwen3-0.6b-ropd.yaml train.microbatch_tokens=4096");
   command->callback([options, command] {
     print_plan(*command, train::load_train_config(options->config, options->overrides),
-               /*checks_start=*/false);
+               /*checks_start=*/false, options->memory_gb);
   });
 }
 

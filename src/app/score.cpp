@@ -6,11 +6,11 @@
 
 #include "app/arguments.h"
 #include "app/commands.h"
+#include "app/models.h"
 #include "app/output.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/memory_info.h"
 #include "base/progress.h"
 #include "base/stop.h"
 #include "distill/scoring.h"
@@ -31,24 +31,13 @@ struct Options {
   std::string precision = "f32";
   double temperature = 1, teacher_temperature = 1;
   int64_t batch_tokens = 8192;
+  std::optional<double> teacher_memory_gb;
 };
 
-// A model larger than memory would read every weight from disk for every batch: refused with the numbers.
-void check_memory(const io::ModelDirectory& directory) {
-  uint64_t bytes = 0;
-  for (const auto& tensor : directory.tensors()) bytes += tensor.bytes.size();
-  const auto memory = read_memory_info();
-  if (bytes > usable_bytes(memory))
-    fail(directory.path().string(), ": ", format_bytes(static_cast<double>(bytes)), " of weights, but only ",
-         format_bytes(static_cast<double>(usable_bytes(memory))), " of memory are free");
-}
-
-model::Weights load(const std::string& path) {
-  auto directory = std::make_shared<const io::ModelDirectory>(path);
-  check_memory(*directory);
-  auto weights = model::map_weights(directory);
-  model::check_finite(weights, path);
-  return weights;
+// Tokens that are scored before their scores are written: enough for a pass of a streamed model.
+int64_t piece_tokens(const model::Weights& weights, int64_t batch_tokens) {
+  constexpr int64_t kBatches = 4;
+  return weights.stream ? weights.stream->budget(batch_tokens).positions : kBatches * batch_tokens;
 }
 
 // How a teacher with another tokenizer reads the rollouts; nothing when ids mean the same to both.
@@ -77,17 +66,17 @@ std::optional<distill::TeacherTranslation> translation_for(const Options& option
 void run(const Options& options) {
   install_stop_handlers();
   check_output(options.out, {options.rollouts, options.queries});
-  const model::Weights student = load(options.model);
-  const auto rollouts = io::read_rollouts(options.rollouts, {.vocab_size = student.config.vocab_size});
-  distill::check_rollouts(rollouts, student.config);
-  std::optional<model::Weights> teacher;
+  model::BoundedModel student = bounded_model(options.model, std::nullopt);
+  const auto rollouts = io::read_rollouts(options.rollouts, {.vocab_size = student.config().vocab_size});
+  distill::check_rollouts(rollouts, student.config());
+  std::optional<model::BoundedModel> teacher;
   std::optional<distill::TeacherTranslation> translation;
   if (!options.teacher.empty()) {
-    teacher = load(options.teacher);
-    translation = translation_for(options, student.config, teacher->config);
+    teacher.emplace(bounded_model(options.teacher, options.teacher_memory_gb));
+    translation = translation_for(options, student.config(), teacher->config());
   }
   distill::ScoringConfig config{
-      .top_k = std::min(options.top_k, static_cast<uint32_t>(student.config.vocab_size)),
+      .top_k = std::min(options.top_k, static_cast<uint32_t>(student.config().vocab_size)),
       .precision = options.precision == "bf16" ? kernels::Precision::bf16 : kernels::Precision::f32,
       .temperature = static_cast<float>(options.temperature),
       .batch_tokens = options.batch_tokens};
@@ -98,15 +87,17 @@ void run(const Options& options) {
   model::Workspace workspace, teacher_workspace;
   uint64_t tokens = 0;
   // In pieces, so that scores of a long file are not all held in memory.
-  for (const auto& [begin, end] :
-       model::pack_in_order(rollouts.size(), 4 * config.batch_tokens, [&](size_t i) {
+  const int64_t piece =
+      std::max(piece_tokens(student.weights(config.batch_tokens), config.batch_tokens),
+               teacher ? piece_tokens(teacher->weights(config.batch_tokens), config.batch_tokens) : 0);
+  for (const auto& [begin, end] : model::pack_in_order(rollouts.size(), piece, [&](size_t i) {
          return static_cast<int64_t>(rollouts[i].prompt_ids.size() + rollouts[i].response_ids.size());
        })) {
     const auto part = std::span(rollouts).subspan(begin, end - begin);
-    auto scores = distill::score_student(student, part, config, workspace);
+    auto scores = distill::score_student(student.weights(config.batch_tokens), part, config, workspace);
     if (teacher)
-      distill::score_teacher(scores, *teacher, part, teacher_config, teacher_workspace,
-                             translation ? &*translation : nullptr);
+      distill::score_teacher(scores, teacher->weights(config.batch_tokens), part, teacher_config,
+                             teacher_workspace, translation ? &*translation : nullptr);
     for (const Scores& s : scores) {
       out.write(io::scores_line(s) + "\n");
       tokens += s.sampled_logprobs.size();
@@ -117,6 +108,8 @@ void run(const Options& options) {
   }
   progress.finish();
   out.commit();
+  log_streamed("model", student.counts());
+  if (teacher) log_streamed("teacher", teacher->counts());
 }
 
 }  // namespace
@@ -151,6 +144,7 @@ void add_score(CLI::App& app) {
   command->add_option("--batch-tokens", options->batch_tokens, "packed into one pass; never changes a result")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  add_teacher_memory(*command, options->teacher_memory_gb);
   command->add_option("--queries", options->queries, "questions by id, for a teacher with another tokenizer")
       ->check(CLI::ExistingFile);
   command->add_option("--prompt-prefix", options->prompt_prefix, "put before each of them");

@@ -8,38 +8,9 @@
 #include "distill/scoring.h"
 #include "kernels/vocab_head.h"
 #include "kernels/vocab_rows.h"
+#include "model/layer_stream.h"
 
 namespace ropd::diagnostics {
-namespace {
-
-constexpr int64_t kBatchTokens = 8192;
-
-// Hidden states before the chosen tokens of rollouts [begin, end), one row a position.
-Buffer hidden_at_positions(const model::Weights& weights, const PrefixSet& set, size_t begin, size_t end,
-                           model::Workspace& workspace) {
-  std::vector<model::PromptedResponse> responses;
-  for (size_t i = begin; i < end; ++i)
-    responses.push_back({set.rollouts[i].prompt_ids, set.rollouts[i].response_ids});
-  const auto [batch, first_rows] = model::pack_responses(responses, model::Prompts::shared);
-  std::vector<int64_t> rows;
-  for (size_t i = begin; i < end; ++i)
-    for (const uint32_t t : set.positions[i]) rows.push_back(first_rows[i - begin] + t);
-  const size_t width = static_cast<size_t>(weights.config.hidden_size);
-  Buffer hidden(batch.tokens.size() * width), chosen(rows.size() * width);
-  model::forward(hidden, weights, batch, Precision::f32, workspace);
-  for (size_t r = 0; r < rows.size(); ++r)
-    std::copy_n(hidden.data() + static_cast<size_t>(rows[r]) * width, width, chosen.data() + r * width);
-  return chosen;
-}
-
-std::vector<std::pair<size_t, size_t>> passes(const PrefixSet& set) {
-  return model::pack_in_order(set.rollouts.size(), kBatchTokens, [&](size_t i) {
-    return static_cast<int64_t>(set.rollouts[i].prompt_ids.size() + set.rollouts[i].response_ids.size());
-  });
-}
-
-}  // namespace
-
 PrefixSet choose_positions(std::vector<Rollout> rollouts, uint32_t count, uint64_t seed) {
   PrefixSet set;
   for (const Rollout& rollout : rollouts) {
@@ -54,23 +25,30 @@ PrefixSet choose_positions(std::vector<Rollout> rollouts, uint32_t count, uint64
   return set;
 }
 
+Buffer states_at(const model::Weights& model, const PrefixSet& set) {
+  std::vector<model::PromptedResponse> responses;
+  for (const Rollout& rollout : set.rollouts) responses.push_back({rollout.prompt_ids, rollout.response_ids});
+  model::Workspace workspace;
+  return distill::states_before(model, responses, set.positions, Precision::f32, workspace);
+}
+
 std::vector<std::vector<double>> position_kl(const model::Weights& student, const model::Weights& teacher,
-                                             const PrefixSet& set) {
-  std::vector<std::vector<double>> result(set.rollouts.size());
-  model::Workspace student_workspace, teacher_workspace;
-  for (const auto& [begin, end] : passes(set)) {
-    const Buffer student_rows = hidden_at_positions(student, set, begin, end, student_workspace);
-    const Buffer teacher_rows = hidden_at_positions(teacher, set, begin, end, teacher_workspace);
-    std::vector<double> kl(student_rows.size() / static_cast<size_t>(student.config.hidden_size));
-    kernels::vocab_head_pairs(
-        {}, {}, {student_rows, student.head.stored, Precision::f32},
-        {teacher_rows, teacher.head.stored, Precision::f32}, kernels::kVocabScratchBytes,
-        [&](int64_t row, std::span<float> student_logits, std::span<float> teacher_logits) {
-          kl[static_cast<size_t>(row)] = kernels::reverse_kl(student_logits, teacher_logits);
-        });
-    size_t row = 0;
-    for (size_t i = begin; i < end; ++i)
-      for (size_t p = 0; p < set.positions[i].size(); ++p) result[i].push_back(kl[row++]);
+                                             std::span<const float> teacher_states, const PrefixSet& set) {
+  const Buffer student_states = states_at(student, set);
+  std::vector<double> kl(student_states.size() / static_cast<size_t>(student.config.hidden_size));
+  if (teacher.stream) teacher.stream->hold_head();
+  kernels::vocab_head_pairs(
+      {}, {}, {student_states, student.head.stored, Precision::f32},
+      {teacher_states, teacher.head.stored, Precision::f32}, kernels::kVocabScratchBytes,
+      [&](int64_t row, std::span<float> student_logits, std::span<float> teacher_logits) {
+        kl[static_cast<size_t>(row)] = kernels::reverse_kl(student_logits, teacher_logits);
+      });
+  std::vector<std::vector<double>> result;
+  size_t row = 0;
+  for (const auto& positions : set.positions) {
+    result.emplace_back(kl.begin() + static_cast<ptrdiff_t>(row),
+                        kl.begin() + static_cast<ptrdiff_t>(row + positions.size()));
+    row += positions.size();
   }
   return result;
 }

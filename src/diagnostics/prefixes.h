@@ -24,10 +24,13 @@ struct PrefixSet {
 // Up to `count` positions of every response, uniform without replacement, by seed, query and sample alone.
 PrefixSet choose_positions(std::vector<Rollout> rollouts, uint32_t count, uint64_t seed);
 
+// The states of a model at the chosen positions, in f32 products: [sum of positions, D].
+Buffer states_at(const model::Weights& model, const PrefixSet& set);
+
 // KL(student || teacher) over the full vocabulary at every chosen position, in f32 products:
-// [rollouts][positions].
+// [rollouts][positions]. teacher_states: those of states_at().
 std::vector<std::vector<double>> position_kl(const model::Weights& student, const model::Weights& teacher,
-                                             const PrefixSet& set);
+                                             std::span<const float> teacher_states, const PrefixSet& set);
 
 // Positions weigh equally within a response, responses weigh equally.
 double mean_over_responses(const std::vector<std::vector<double>>& values);

@@ -4,7 +4,10 @@
 
 #include <cmath>
 
+#include "model/layer_stream.h"
+#include "support/model_files.h"
 #include "support/naive_model.h"
+#include "support/test_data.h"
 
 namespace ropd::diagnostics {
 namespace {
@@ -32,7 +35,7 @@ TEST(PositionKl, EqualsTheOracle) {
   const auto student = random_parameters(tiny_config(Architecture::qwen3), 1),
              teacher = random_parameters(tiny_config(Architecture::qwen3), 2);
   const auto set = choose_positions(some_rollouts(), 3, 7);
-  const auto kl = position_kl(student.weights(), teacher.weights(), set);
+  const auto kl = position_kl(student.weights(), teacher.weights(), states_at(teacher.weights(), set), set);
   const NaiveModel s(student), t(teacher);
   for (size_t i = 0; i < set.rollouts.size(); ++i) {
     auto tokens = set.rollouts[i].prompt_ids;
@@ -47,8 +50,24 @@ TEST(PositionKl, EqualsTheOracle) {
       EXPECT_NEAR(kl[i][p], want, 1e-5);
     }
   }
-  const auto self = position_kl(student.weights(), student.weights(), set);
+  const auto self = position_kl(student.weights(), student.weights(), states_at(student.weights(), set), set);
   EXPECT_EQ(mean_over_responses(self), 0.0);
+}
+
+TEST(PositionKl, OfAStreamedTeacherIsTheSameAndNeedsOnePass) {
+  const auto student = random_parameters(tiny_config(Architecture::qwen3), 1);
+  const test::TemporaryDirectory folder;
+  test::write_tiny_model(folder / "teacher",
+                         test::tiny_config("Qwen3MoeForCausalLM", {{"vocab_size", "37"}}));
+  const auto directory = std::make_shared<const io::ModelDirectory>(folder / "teacher");
+  const auto set = choose_positions(some_rollouts(), 3, 7);
+  const model::Weights resident = model::map_weights(directory),
+                       streamed = model::stream_weights(directory, 0);
+  const auto kl = [&](const model::Weights& teacher) {
+    return position_kl(student.weights(), teacher, states_at(teacher, set), set);
+  };
+  EXPECT_EQ(kl(streamed), kl(resident));
+  EXPECT_EQ(streamed.stream->counts().passes, 1u);
 }
 
 TEST(PrefixLogLikelihood, SumsTheTokensBefore) {

@@ -15,10 +15,8 @@ namespace {
 // The gradient of one minibatch in one shard.
 void probe_minibatch(model::Gradients& gradients, distill::GradientMemory& memory,
                      const model::Weights& student, const model::Weights& teacher,
-                     std::span<const Rollout> rollouts, const ProbeConfig& config,
-                     model::Workspace& workspace) {
-  auto scores = distill::score_student(student, rollouts, config.scoring, workspace);
-  distill::score_teacher(scores, teacher, rollouts, config.scoring, workspace);
+                     std::span<const Rollout> rollouts, std::span<const Scores> scores,
+                     const ProbeConfig& config, model::Workspace& workspace) {
   std::vector<distill::Supervision> supervision;
   size_t tokens = 0;
   for (size_t i = 0; i < rollouts.size(); ++i) {
@@ -133,10 +131,13 @@ Probe probe_gradients(const model::Parameters& student, const model::Weights& te
   model::Gradients gradients(student.config());
   distill::GradientMemory memory;
   model::Workspace workspace;
+  const auto used = rollouts.first(rollouts.size() / config.minibatch * config.minibatch);
+  auto scores = distill::score_student(weights, used, config.scoring, workspace);
+  distill::score_teacher(scores, teacher, used, config.scoring, workspace);
   Probe probe;
-  for (size_t begin = 0; begin + config.minibatch <= rollouts.size(); begin += config.minibatch) {
-    probe_minibatch(gradients, memory, weights, teacher, rollouts.subspan(begin, config.minibatch), config,
-                    workspace);
+  for (size_t begin = 0; begin < used.size(); begin += config.minibatch) {
+    probe_minibatch(gradients, memory, weights, teacher, used.subspan(begin, config.minibatch),
+                    std::span(scores).subspan(begin, config.minibatch), config, workspace);
     probe.norms.push_back(norm(gradients.values()));
     std::vector<double>& kept = probe.coordinates.emplace_back();
     for (const int64_t i : coordinates) kept.push_back(gradients.values()[static_cast<size_t>(i)]);

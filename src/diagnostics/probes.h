@@ -39,8 +39,9 @@ struct Probe {
   std::vector<std::vector<double>> coordinates;  // [minibatches][kept]; the same coordinates for every source
 };
 
-// The whole minibatches of `rollouts`, in order; a rest is left out. Called after each: minibatches done.
-// False from it ends the probe early.
+// The whole minibatches of `rollouts`, in order; a rest is left out. All are scored first: a teacher that is
+// streamed passes by as seldom as it can. Called after each minibatch: those done. False from it ends the probe
+// early.
 using ProbeProgress = std::function<bool(size_t minibatches)>;
 Probe probe_gradients(const model::Parameters& student, const model::Weights& teacher,
                       std::span<const Rollout> rollouts, const ProbeConfig& config,

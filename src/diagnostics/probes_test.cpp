@@ -5,7 +5,10 @@
 #include <cmath>
 #include <set>
 
+#include "model/layer_stream.h"
+#include "support/model_files.h"
 #include "support/naive_model.h"
+#include "support/test_data.h"
 
 namespace ropd::diagnostics {
 namespace {
@@ -55,6 +58,19 @@ TEST_F(ProbeGradients, AreWhatTheObjectiveGivesForEachMinibatchAlone) {
   double sum = 0;
   for (const double value : whole.coordinates[0]) sum += value * value;
   EXPECT_NEAR(std::sqrt(sum), whole.norms[0], 1e-9 * whole.norms[0]);
+}
+
+TEST_F(ProbeGradients, OfAStreamedTeacherAreTheSameInOnePass) {
+  const test::TemporaryDirectory folder;
+  test::write_tiny_model(folder / "teacher", test::tiny_config("Qwen2ForCausalLM", {{"vocab_size", "37"}}));
+  const auto directory = std::make_shared<const io::ModelDirectory>(folder / "teacher");
+  const model::Weights streamed = model::stream_weights(directory, 0);
+  const auto rollouts = some_rollouts(4, 4);
+  const Probe want = probe_gradients(student_, model::map_weights(directory), rollouts, small_config()),
+              probe = probe_gradients(student_, streamed, rollouts, small_config());
+  EXPECT_EQ(probe.norms, want.norms);
+  EXPECT_EQ(probe.coordinates, want.coordinates);
+  EXPECT_EQ(streamed.stream->counts().passes, 1u);
 }
 
 TEST_F(ProbeGradients, VanishWhereStudentAndTeacherAgree) {

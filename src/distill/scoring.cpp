@@ -229,6 +229,33 @@ Buffer predicting_states(const model::Weights& weights, std::span<const model::P
   return predicting_rows(hidden, width, packed);
 }
 
+Buffer states_before(const model::Weights& weights, std::span<const model::PromptedResponse> responses,
+                     std::span<const std::vector<uint32_t>> positions, Precision precision,
+                     model::Workspace& workspace, int64_t batch_tokens) {
+  const auto width = static_cast<size_t>(weights.config.hidden_size);
+  size_t count = 0, to = 0;
+  for (const auto& chosen : positions) count += chosen.size();
+  Buffer all(count * width);
+  const auto take = [&](const Range& range, const Buffer& rows) {
+    size_t first_row = 0;
+    for (size_t i = range.first; i < range.second; ++i) {
+      for (const uint32_t t : positions[i])
+        std::copy_n(rows.data() + (first_row + t) * width, width, all.data() + width * to++);
+      first_row += responses[i].response.size();
+    }
+  };
+  if (weights.stream) {
+    pass_by_layers(weights, responses, batch_tokens, precision, workspace,
+                   {.uses_head = false, .take = take});
+    return all;
+  }
+  for (const Range& range : model::pack_in_order(responses.size(), batch_tokens,
+                                                 [&](size_t i) { return length_of(responses[i]); }))
+    take(range, predicting_states(weights, responses.subspan(range.first, range.second - range.first),
+                                  precision, workspace));
+  return all;
+}
+
 std::vector<Scores> score_student(const model::Weights& student, std::span<const Rollout> rollouts,
                                   const ScoringConfig& config, model::Workspace& workspace,
                                   const ScoringProgress& progress) {

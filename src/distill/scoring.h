@@ -33,6 +33,12 @@ using ScoringProgress = std::function<void(size_t rollouts, uint64_t tokens)>;
 Buffer predicting_states(const model::Weights& weights, std::span<const model::PromptedResponse> responses,
                          Precision precision, model::Workspace& workspace);
 
+// Those of some tokens of each response only, by passes over batch_tokens: [sum of positions, D]. positions
+// [responses]: ascending.
+Buffer states_before(const model::Weights& weights, std::span<const model::PromptedResponse> responses,
+                     std::span<const std::vector<uint32_t>> positions, Precision precision,
+                     model::Workspace& workspace, int64_t batch_tokens = ScoringConfig{}.batch_tokens);
+
 // Candidates, student log-probabilities, sampled log-probabilities and entropy of every rollout.
 std::vector<Scores> score_student(const model::Weights& student, std::span<const Rollout> rollouts,
                                   const ScoringConfig& config, model::Workspace& workspace,

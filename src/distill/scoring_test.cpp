@@ -265,5 +265,26 @@ TEST(PredictingStates, WithTheHeadAreWhatScoringSees) {
   EXPECT_EQ(result.given_logprobs, expected);
 }
 
+TEST(StatesBefore, AreRowsOfThePredictingStates) {
+  const test::TemporaryDirectory folder;
+  test::write_tiny_model(folder / "model", test::tiny_config("Qwen3ForCausalLM", {{"vocab_size", "37"}}));
+  const auto directory = std::make_shared<const io::ModelDirectory>(folder / "model");
+  const auto rollouts = some_rollouts();
+  std::vector<model::PromptedResponse> responses;
+  for (const Rollout& rollout : rollouts) responses.push_back({rollout.prompt_ids, rollout.response_ids});
+  const std::vector<std::vector<uint32_t>> positions = {{1, 3}, {}, {0, 4}, {1}, {0}, {2}};
+  const std::vector<size_t> rows = {1, 3, 5, 9, 11, 12, 15};  // responses of 4, 1, 5, 2, 1 and 3 tokens
+  model::Workspace workspace;
+  const model::Weights resident = model::map_weights(directory);
+  const auto all = predicting_states(resident, responses, Precision::f32, workspace);
+  for (const model::Weights& weights : {resident, model::stream_weights(directory, 0)}) {
+    const auto some = states_before(weights, responses, positions, Precision::f32, workspace, 8);
+    ASSERT_EQ(some.size(), rows.size() * 16);
+    for (size_t r = 0; r < rows.size(); ++r)
+      EXPECT_TRUE(std::ranges::equal(some.span().subspan(r * 16, 16), all.span().subspan(rows[r] * 16, 16)))
+          << r;
+  }
+}
+
 }  // namespace
 }  // namespace ropd::distill

@@ -40,7 +40,7 @@ uint64_t CostEstimator::responses_of(const EvaluationConfig& evaluation) {
 
 NodeCost CostEstimator::of(const Plan& plan, const Node& node) {
   const train::TrainConfig& config = runs_[node.run].config;
-  const auto train_plan = train::make_plan(config, flops_);
+  const auto train_plan = train::make_plan(config, {.flops = flops_});
   const double student = static_cast<double>(train_plan.student_parameters),
                teacher = static_cast<double>(train_plan.teacher_parameters);
   NodeCost cost{.memory_bytes = train_plan.memory_bytes};
@@ -95,7 +95,7 @@ NodeCost CostEstimator::of(const Plan& plan, const Node& node) {
 
 NodeCost CostEstimator::behind_trigger(size_t run) {
   const train::TrainConfig& config = runs_[run].config;
-  const auto train_plan = train::make_plan(config, flops_);
+  const auto train_plan = train::make_plan(config, {.flops = flops_});
   const uint64_t iterations = (config.train.iterations + 1) / 2;
   NodeCost cost{.memory_bytes = train_plan.memory_bytes};
   cost.rollouts = iterations * config.train.responses_per_iteration;

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -13,10 +15,13 @@
 #include "distill/gradient.h"
 #include "distill/scoring.h"
 #include "io/hf_config.h"
-#include "io/model_directory.h"
+#include "io/input_ledger.h"
+#include "io/read_speed.h"
 #include "kernels/matmul.h"
 #include "kernels/vocab_head.h"
 #include "model/block.h"
+#include "model/bounded_model.h"
+#include "model/forward.h"
 #include "model/kv_cache.h"
 #include "model/weights.h"
 #include "train/minibatch.h"
@@ -29,9 +34,7 @@ ModelConfig shape_of(const std::string& directory) {
   return io::parse_model_config(read_file(path), path.string());
 }
 
-uint64_t stored_bytes(const ModelConfig& shape) {
-  return static_cast<uint64_t>(model::parameter_count(shape)) * (shape.dtype == "float32" ? 4 : 2);
-}
+uint64_t element_bytes(const ModelConfig& shape) { return shape.dtype == "float32" ? 4 : 2; }
 
 // Parameters a token passes through in the blocks and the head; of experts only those it is sent to.
 double active_parameters(const ModelConfig& c) {
@@ -55,82 +58,211 @@ uint64_t longest_sequence(const TrainConfig& config, const ModelConfig& student)
                             elements(student.max_position_embeddings));
 }
 
-// A scoring pass: one layer's trace and scratch, the residual stream, the states, those of responses.
+// A scoring pass: one layer's trace and scratch, the states, those of responses.
 uint64_t scoring_bytes(const ModelConfig& c, uint64_t tokens) {
-  return tokens * (model::trace_bytes_per_token(c) + model::scratch_bytes_per_token(c, false) +
-                   3 * elements(c.hidden_size) * sizeof(float));
+  return tokens * (model::forward_bytes_per_token(c) + elements(c.hidden_size) * sizeof(float));
+}
+
+// Layers whose activations model::TrainingPass keeps for the backward pass; the others are computed again.
+uint64_t kept_layers(const TrainConfig& config, const ModelConfig& c, uint64_t tokens) {
+  const uint64_t trace = model::trace_bytes_per_token(c) * tokens;
+  return std::min(elements(c.num_layers), activation_budget(config) / std::max<uint64_t>(trace, 1));
 }
 
 // model::TrainingPass and distill::minibatch_gradient over one microbatch.
 uint64_t activation_bytes(const TrainConfig& config, const ModelConfig& c, uint64_t tokens) {
   const uint64_t trace = model::trace_bytes_per_token(c) * tokens, layers = elements(c.num_layers),
-                 width = elements(c.hidden_size) * sizeof(float) * tokens;
-  const uint64_t kept = std::min(layers, activation_budget(config) / std::max<uint64_t>(trace, 1));
+                 width = elements(c.hidden_size) * sizeof(float) * tokens,
+                 kept = kept_layers(config, c, tokens);
   constexpr uint64_t kWideBuffers = 6;  // x, last output, states, their responses; gradients at two of them
   return kept * trace + (layers - kept) * width + (kept < layers ? trace : 0) +
          model::scratch_bytes_per_token(c, true) * tokens + kWideBuffers * width;
 }
 
-void add_sampling(std::vector<MemoryItem>& items, const TrainConfig& config, const ModelConfig& student) {
+// The most that one scoring batch may hold, and one microbatch of a shard.
+uint64_t at_most(const TrainConfig& config, const ModelConfig& student, uint64_t responses, uint64_t tokens) {
+  const uint64_t longest = longest_sequence(config, student);
+  return std::min(responses * longest, std::max(tokens, longest));
+}
+uint64_t scored_tokens(const TrainConfig& config, const ModelConfig& student) {
+  return at_most(config, student, config.train.responses_per_iteration,
+                 elements(distill::ScoringConfig{}.batch_tokens));
+}
+uint64_t minibatch_size(const TrainConfig& config) {
+  return std::min(config.train.minibatch, config.train.responses_per_iteration);
+}
+uint64_t trained_tokens(const TrainConfig& config, const ModelConfig& student) {
+  return at_most(config, student, (minibatch_size(config) + config.train.shards - 1) / config.train.shards,
+                 config.train.microbatch_tokens);
+}
+
+void add_sampling(std::vector<MemoryItem>& items, const TrainConfig& config, const PlannedModels& models) {
   constexpr int64_t kPageTokens = 32;
+  const ModelConfig& student = models.student;
   const uint64_t element = config.rollout.precision == Precision::bf16 ? 2 : 4,
                  longest = longest_sequence(config, student);
   const auto& memory_gb = config.rollout.memory_gb.value;
   const uint64_t one_sequence = model::KvCache::page_bytes(student, config.rollout.precision, kPageTokens) *
                                 ((longest + kPageTokens - 1) / kPageTokens);
-  items.push_back({"rollout weights (packed)", element * elements(model::parameter_count(student)),
-                   "rollout.precision=bf16", Phase::sampling});
+  items.push_back({"rollout weights (packed)", element * models.student_parameters, "rollout.precision=bf16",
+                   Phase::sampling});
   items.push_back(
       {memory_gb ? "keys and values" : "keys and values (one response at least, then what is free)",
        memory_gb ? static_cast<uint64_t>(*memory_gb * 1e9) : one_sequence,
        memory_gb ? "rollout.memory_gb" : "rollout.max_response_tokens", Phase::sampling});
 }
 
-std::vector<MemoryItem> memory_items(const TrainConfig& config, const ModelConfig& student,
-                                     const ModelConfig& teacher) {
-  const uint64_t parameters = elements(model::parameter_count(student)),
-                 longest = longest_sequence(config, student);
-  const uint64_t minibatch = std::min(config.train.minibatch, config.train.responses_per_iteration);
-  const auto at_most = [&](uint64_t responses, uint64_t tokens) {
-    return std::min(responses * longest, std::max(tokens, longest));
-  };
-  const uint64_t scored = at_most(config.train.responses_per_iteration,
-                                  elements(distill::ScoringConfig{}.batch_tokens)),
-                 trained = at_most((minibatch + config.train.shards - 1) / config.train.shards,
-                                   config.train.microbatch_tokens);
-  std::vector<MemoryItem> items = {{"student weights (f32 master)", 4 * parameters, ""},
-                                   {"AdamW state", 8 * parameters, ""}};
+// What is held from the beginning to the end of a run.
+std::vector<MemoryItem> lasting_items(const TrainConfig& config, const PlannedModels& models,
+                                      const Trainable& trainable) {
+  std::vector<MemoryItem> items;
+  if (trainable.is_adapter)
+    items.push_back({"student weights (mapped)", models.student_bytes, "a smaller student"});
+  items.push_back({trainable.is_adapter ? "adapter (f32 master)" : "student weights (f32 master)",
+                   4 * trainable.parameters, ""});
+  if (config.train.optimizer_storage == Storage::memory)
+    items.push_back({"AdamW state", 8 * trainable.parameters, "train.optimizer_storage=file"});
   if (make_curriculum(config).can_watch() && config.trigger.storage == Storage::memory)
-    items.push_back({"trigger (two gradients)", 8 * parameters, "trigger.storage=file"});
-  if (needs_sampling(config)) add_sampling(items, config, student);
-  items.push_back({"student activations", scoring_bytes(student, scored), "rollout.max_response_tokens",
-                   Phase::student_scoring});
-  const auto add_teacher = [&](uint64_t tokens, Phase phase) {
-    items.push_back({"teacher weights (mapped)", stored_bytes(teacher), "a smaller teacher", phase});
-    items.push_back(
-        {"teacher activations", scoring_bytes(teacher, tokens), "rollout.max_response_tokens", phase});
-  };
-  add_teacher(scored, Phase::teacher_scoring);
-  items.push_back({"gradient", 4 * parameters, "", Phase::updates});
+    items.push_back({"trigger (two gradients)", 8 * trainable.parameters, "trigger.storage=file"});
+  return items;
+}
+
+// memory_bytes: for the teacher, what a run always holds taken off.
+TeacherPlan plan_teacher(const TrainConfig& config, const PlannedModels& models, uint64_t memory_bytes,
+                         double positions) {
+  const auto batch = static_cast<int64_t>(scored_tokens(config, models.student));
+  TeacherPlan plan{.stored_bytes = models.teacher_bytes};
+  if (model::fits_memory(plan.stored_bytes, models.teacher, memory_bytes, batch)) return plan;
+  const auto budget = model::divide_memory(models.teacher_parts, models.teacher, memory_bytes, batch);
+  plan.is_streamed = true;
+  plan.reads_ahead = budget.reads_ahead;
+  plan.window_bytes = budget.window_bytes;
+  plan.positions = static_cast<uint64_t>(budget.positions);
+  plan.passes = static_cast<uint64_t>(std::ceil(positions / static_cast<double>(budget.positions)));
+  if (config.train.rescore == Rescore::minibatch)
+    plan.passes = std::max(plan.passes, steps_per_iteration(config));
+  if (objective_config(config, {}).needs_full_teacher()) {  // a pass for every microbatch
+    const double microbatches = positions / static_cast<double>(config.train.microbatch_tokens);
+    plan.passes +=
+        std::max(static_cast<uint64_t>(std::ceil(microbatches)),
+                 steps_per_iteration(config) * std::min(config.train.shards, minibatch_size(config)));
+  }
+  plan.read_bytes =
+      plan.passes * std::accumulate(models.teacher_parts.begin(), models.teacher_parts.end(), uint64_t{0});
+  return plan;
+}
+
+void add_teacher(std::vector<MemoryItem>& items, const TeacherPlan& plan, const ModelConfig& teacher,
+                 uint64_t tokens, double positions, Phase phase) {
+  const auto waiting = static_cast<uint64_t>(std::min(positions, static_cast<double>(plan.positions)));
+  if (plan.is_streamed)
+    items.push_back({plan.reads_ahead ? "teacher weights (streamed, two layers at a time)"
+                                      : "teacher weights (streamed, a layer at a time)",
+                     plan.window_bytes, "", phase});
+  else
+    items.push_back({"teacher weights (mapped)", plan.stored_bytes, "train.teacher_memory_gb", phase});
+  items.push_back(
+      {"teacher activations", scoring_bytes(teacher, tokens), "rollout.max_response_tokens", phase});
+  if (plan.is_streamed && waiting > tokens)
+    items.push_back({"teacher states between layers",
+                     (waiting - tokens) * model::waiting_bytes_per_token(teacher), "train.teacher_memory_gb",
+                     phase});
+}
+
+void add_updates(std::vector<MemoryItem>& items, const TrainConfig& config, const PlannedModels& models,
+                 const Trainable& trainable) {
+  const ModelConfig& student = models.student;
+  const uint64_t tokens = trained_tokens(config, student);
+  items.push_back({"gradient", 4 * trainable.parameters, "", Phase::updates});
   items.push_back(
       {"gradients of shards",
-       4 * parameters *
+       4 * trainable.parameters *
            distill::num_shard_gradients(model::choose_execution(student, read_memory_info().total_bytes),
-                                        std::min(config.train.shards, minibatch)),
+                                        std::min(config.train.shards, minibatch_size(config))),
        "train.shards=1", Phase::updates});
-  items.push_back({"activations", activation_bytes(config, student, trained),
+  items.push_back({"activations", activation_bytes(config, student, tokens),
                    "train.microbatch_tokens, train.activation_memory_gb or rollout.max_response_tokens",
                    Phase::updates});
-  items.push_back({"vocabulary blocks",
-                   std::min<uint64_t>(kernels::kVocabScratchBytes,
-                                      trained * elements(student.vocab_size) * sizeof(float)),
-                   "", Phase::updates});
+  items.push_back(
+      {"vocabulary blocks",
+       std::min<uint64_t>(kernels::kVocabScratchBytes, tokens * elements(student.vocab_size) * sizeof(float)),
+       "", Phase::updates});
+}
+
+uint64_t sum_of(std::span<const MemoryItem> items) {
+  uint64_t sum = 0;
+  for (const MemoryItem& item : items) sum += item.bytes;
+  return sum;
+}
+
+// Fills memory, teacher, peak and memory_bytes.
+void plan_memory(Plan& plan, const TrainConfig& config, const PlannedModels& models,
+                 const Trainable& trainable, const MemoryInfo& machine) {
+  const double positions = plan.assumed_length * static_cast<double>(config.train.responses_per_iteration);
+  const uint64_t scored = scored_tokens(config, models.student),
+                 trained = trained_tokens(config, models.student);
+  std::vector<MemoryItem>& items = plan.memory;
+  items = lasting_items(config, models, trainable);
+  const uint64_t lasting = sum_of(items), usable = usable_bytes(machine);
+  plan.teacher = plan_teacher(
+      config, models, teacher_budget(config).value_or(usable > lasting ? usable - lasting : 0), positions);
+  if (needs_sampling(config)) add_sampling(items, config, models);
+  items.push_back({"student activations", scoring_bytes(models.student, scored),
+                   "rollout.max_response_tokens", Phase::student_scoring});
+  add_teacher(items, plan.teacher, models.teacher, scored, positions, Phase::teacher_scoring);
+  add_updates(items, config, models, trainable);
   if (objective_config(config, {}).needs_full_teacher()) {
-    add_teacher(trained, Phase::updates);
-    items.push_back({"teacher states", trained * elements(teacher.hidden_size) * sizeof(float),
+    add_teacher(items, plan.teacher, models.teacher, trained, 0, Phase::updates);
+    items.push_back({"teacher states", trained * elements(models.teacher.hidden_size) * sizeof(float),
                      "train.microbatch_tokens", Phase::updates});
   }
-  return items;
+  for (const MemoryItem& item : items)
+    if (const uint64_t bytes = plan.phase_bytes(item.phase); bytes > plan.memory_bytes) {
+      plan.memory_bytes = bytes;
+      plan.peak = item.phase;
+    }
+}
+
+// Disk: checkpoints, rollouts, scratch files.
+void plan_disk(Plan& plan, const TrainConfig& config, const Trainable& trainable) {
+  const bool watches = make_curriculum(config).can_watch();
+  if (config.train.optimizer_storage == Storage::file) {
+    plan.scratch_bytes += 8 * trainable.parameters;
+    plan.optimizer_file_bytes = 16 * trainable.parameters;  // both moments, read and written
+  }
+  if (watches && config.trigger.storage == Storage::file) {
+    plan.scratch_bytes += 8 * trainable.parameters;
+    plan.trigger_file_bytes = 8 * trainable.parameters;  // the running mean, read and written
+  }
+  plan.checkpoint_bytes = (watches ? 20 : 12) * trainable.parameters;
+  const uint64_t kept =
+      config.checkpoint.keep == 0 ? plan.iterations : std::min(config.checkpoint.keep, plan.iterations);
+  constexpr uint64_t kBytesPerToken = 8;  // of a response in JSONL: id and text
+  plan.disk_bytes = (kept + 1 + config.checkpoint.keep_steps.size()) * plan.checkpoint_bytes +
+                    plan.scratch_bytes +
+                    static_cast<uint64_t>(plan.assumed_length) * kBytesPerToken *
+                        (plan.consumed + config.curriculum.bank.responses);
+  Path existing = std::filesystem::absolute(config.output);
+  while (!std::filesystem::exists(existing)) existing = existing.parent_path();
+  plan.free_disk_bytes = free_disk_bytes(existing);
+}
+
+void plan_time(Plan& plan, const TrainConfig& config, const PlannedModels& models, const Machine& machine) {
+  plan.flops = machine.flops;
+  plan.read_bytes_per_second = machine.read_bytes_per_second;
+  const double tokens = plan.assumed_length * static_cast<double>(config.train.responses_per_iteration),
+               student = tokens * 2 * active_parameters(models.student) / machine.flops,
+               teacher = tokens * 2 * active_parameters(models.teacher) / machine.flops;
+  if (machine.read_bytes_per_second > 0)
+    plan.teacher.read_seconds = static_cast<double>(plan.teacher.read_bytes) / machine.read_bytes_per_second;
+  // Sampling and scoring pass once through the student, the gradient three times and once more through what
+  // is computed again; the teacher once, while the next layer is read.
+  const double layers = static_cast<double>(models.student.num_layers),
+               kept = static_cast<double>(
+                   kept_layers(config, models.student, trained_tokens(config, models.student)));
+  plan.seconds_per_iteration = ((needs_sampling(config) ? 2 : 1) + 3 + (1 - kept / layers)) * student +
+                               (plan.teacher.reads_ahead ? std::max(teacher, plan.teacher.read_seconds)
+                                                         : teacher + plan.teacher.read_seconds);
 }
 
 }  // namespace
@@ -171,57 +303,66 @@ double measure_flops() {
   return done / seconds;
 }
 
-Plan make_plan(const TrainConfig& config, double flops) {
-  const ModelConfig student = shape_of(config.student), teacher = shape_of(config.teacher);
+double measure_teacher_reads(const TrainConfig& config) {
+  Path largest;
+  uint64_t bytes = 0;
+  for (const io::InputFile& file : io::model_files(config.teacher))
+    if (const uint64_t size = std::filesystem::file_size(file.path); size > bytes) {
+      bytes = size;
+      largest = file.path;
+    }
+  constexpr double kSeconds = 0.3;
+  return largest.extension() == ".safetensors" ? io::measure_read_speed(largest, kSeconds) : 0;
+}
+
+PlannedModels read_shapes(const TrainConfig& config) {
+  PlannedModels models{.student = shape_of(config.student), .teacher = shape_of(config.teacher)};
+  models.student_parameters = elements(model::parameter_count(models.student));
+  models.teacher_parameters = elements(model::parameter_count(models.teacher));
+  models.student_bytes = models.student_parameters * element_bytes(models.student);
+  models.teacher_bytes = models.teacher_parameters * element_bytes(models.teacher);
+  models.teacher_parts = model::stream_parts(models.teacher, element_bytes(models.teacher));
+  return models;
+}
+
+Trainable trainable_of(const TrainConfig&, const PlannedModels& models) {
+  return {.parameters = models.student_parameters};
+}
+
+Plan make_plan(const TrainConfig& config, const Machine& machine) {
+  const PlannedModels models = read_shapes(config);
+  return make_plan(config, machine, models, trainable_of(config, models));
+}
+
+Plan make_plan(const TrainConfig& config, const Machine& machine, const PlannedModels& models,
+               const Trainable& trainable) {
+  MemoryInfo memory = read_memory_info();
+  if (machine.memory_bytes) memory = {*machine.memory_bytes, *machine.memory_bytes};
   Plan plan;
   plan.iterations = config.train.iterations;
   plan.consumed = plan.iterations * config.train.responses_per_iteration;
   plan.steps = plan.iterations * steps_per_iteration(config);
   plan.minibatches = minibatch_sizes(config.train.responses_per_iteration, config.train.minibatch);
   plan.curriculum = make_curriculum(config).describe();
-  plan.student_parameters = static_cast<uint64_t>(model::parameter_count(student));
-  plan.teacher_parameters = static_cast<uint64_t>(model::parameter_count(teacher));
-  plan.memory = memory_items(config, student, teacher);
-  for (const MemoryItem& item : plan.memory)
-    if (const uint64_t bytes = plan.phase_bytes(item.phase); bytes > plan.memory_bytes) {
-      plan.memory_bytes = bytes;
-      plan.peak = item.phase;
-    }
-  plan.available_bytes = read_memory_info().available_bytes;
-
-  const uint64_t trigger_bytes = make_curriculum(config).can_watch() ? 8 * plan.student_parameters : 0;
-  plan.checkpoint_bytes = 12 * plan.student_parameters + trigger_bytes;
-  const uint64_t kept =
-      config.checkpoint.keep == 0 ? plan.iterations : std::min(config.checkpoint.keep, plan.iterations);
-  constexpr uint64_t kBytesPerToken = 8;  // of a response in JSONL: id and text
+  plan.student_parameters = models.student_parameters;
+  plan.teacher_parameters = models.teacher_parameters;
   plan.assumed_length = std::max(1.0, static_cast<double>(config.rollout.max_response_tokens) / 4);
-  plan.disk_bytes = (kept + 1 + config.checkpoint.keep_steps.size()) * plan.checkpoint_bytes +
-                    static_cast<uint64_t>(plan.assumed_length) * kBytesPerToken *
-                        (plan.consumed + config.curriculum.bank.responses);
-  Path existing = std::filesystem::absolute(config.output);
-  while (!std::filesystem::exists(existing)) existing = existing.parent_path();
-  plan.free_disk_bytes = free_disk_bytes(existing);
-
-  plan.flops = flops;
-  const double tokens = plan.assumed_length * static_cast<double>(config.train.responses_per_iteration);
-  // Sampling and scoring pass once through the student, the gradient three times; the teacher once.
-  const double work = tokens * 2 *
-                      ((needs_sampling(config) ? 2 : 1) * active_parameters(student) +
-                       3 * active_parameters(student) + active_parameters(teacher));
-  plan.seconds_per_iteration = work / flops;
+  plan.available_bytes = memory.available_bytes;
+  plan_memory(plan, config, models, trainable, memory);
+  plan_disk(plan, config, trainable);
+  plan_time(plan, config, models, machine);
   return plan;
 }
 
-void check_plan(const Plan& plan) {
+void check_plan(const Plan& plan, const std::string& proposal) {
   if (plan.memory_bytes > plan.available_bytes) {
-    std::string help;
+    std::string help = proposal;
     std::vector<MemoryItem> items = plan.memory;
     std::stable_sort(items.begin(), items.end(),
                      [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
     for (const MemoryItem& item : items)
-      if (!item.setting.empty() && (item.phase == plan.peak || item.phase == Phase::always)) {
+      if (help.empty() && !item.setting.empty() && (item.phase == plan.peak || item.phase == Phase::always)) {
         help = item.name + " take " + format_bytes(static_cast<double>(item.bytes)) + ": " + item.setting;
-        break;
       }
     fail("the run needs ", format_bytes(static_cast<double>(plan.memory_bytes)), " of memory, ",
          format_bytes(static_cast<double>(plan.available_bytes)), " are available (most in ",
@@ -232,6 +373,23 @@ void check_plan(const Plan& plan) {
          format_bytes(static_cast<double>(plan.free_disk_bytes)),
          " are free (fewer checkpoints: checkpoint.keep)");
 }
+
+namespace {
+
+std::string teacher_text(const Plan& plan) {
+  const TeacherPlan& teacher = plan.teacher;
+  if (!teacher.is_streamed) return "resident";
+  std::string text =
+      fmt::format("streamed: {} pass{} an iteration of up to {} positions, {} read", teacher.passes,
+                  teacher.passes == 1 ? "" : "es", format_count(static_cast<double>(teacher.positions)),
+                  format_bytes(static_cast<double>(teacher.read_bytes)));
+  if (teacher.read_seconds > 0)
+    text += fmt::format(", {} at the {}/s measured now", format_duration(teacher.read_seconds),
+                        format_bytes(plan.read_bytes_per_second));
+  return text;
+}
+
+}  // namespace
 
 std::string plan_text(const Plan& plan) {
   std::string text = fmt::format("curriculum   {}\n", plan.curriculum);
@@ -246,9 +404,9 @@ std::string plan_text(const Plan& plan) {
   text += fmt::format(
       "budget       {} iterations, C = {} responses, U = {} steps; an iteration is {} responses\n",
       plan.iterations, plan.consumed, plan.steps, sizes);
-  text += fmt::format("student      {} parameters\nteacher      {} parameters\n",
+  text += fmt::format("student      {} parameters\nteacher      {} parameters, {}\n",
                       format_count(static_cast<double>(plan.student_parameters)),
-                      format_count(static_cast<double>(plan.teacher_parameters)));
+                      format_count(static_cast<double>(plan.teacher_parameters)), teacher_text(plan));
   text += "memory\n";
   std::optional<Phase> phase;
   for (const MemoryItem& item : plan.memory) {
@@ -264,6 +422,12 @@ std::string plan_text(const Plan& plan) {
   text += fmt::format("  {:>10}  at most, in {}; {} available\n",
                       format_bytes(static_cast<double>(plan.memory_bytes)), phase_name(plan.peak),
                       format_bytes(static_cast<double>(plan.available_bytes)));
+  if (plan.optimizer_file_bytes > 0)
+    text += fmt::format("scratch      {} of AdamW's moments read and written an update\n",
+                        format_bytes(static_cast<double>(plan.optimizer_file_bytes)));
+  if (plan.trigger_file_bytes > 0)
+    text += fmt::format("scratch      {} of the trigger's mean read and written an update that it watches\n",
+                        format_bytes(static_cast<double>(plan.trigger_file_bytes)));
   text += fmt::format("disk         {} (a checkpoint is {}); {} free\n",
                       format_bytes(static_cast<double>(plan.disk_bytes)),
                       format_bytes(static_cast<double>(plan.checkpoint_bytes)),

@@ -1,5 +1,6 @@
-// What a run will need, before anything is loaded: budgets (C, U, minibatches), memory by part, disk, and
-// time from a short measurement. Needs only the config.json of both models.
+// What a run will need, before anything is loaded: budgets (C, U, minibatches), memory by part, whether the
+// teacher is streamed and what that reads, disk, and time from short measurements. Needs only the config.json
+// of both models. What would make a run fit that does not: proposals.h.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -23,6 +24,32 @@ struct MemoryItem {
   Phase phase = Phase::always;
 };
 
+// What a plan takes for granted of the machine.
+struct Machine {
+  double flops = 1e11;               // of products: measure_flops()
+  double read_bytes_per_second = 0;  // of the teacher's files: measure_teacher_reads(); 0 = not known
+  std::optional<uint64_t> memory_bytes = {};  // free; nothing = what is free here
+};
+
+// What a run changes: every parameter of the student, or those of an adapter beside weights that stay mapped
+// in the type they are stored in.
+struct Trainable {
+  uint64_t parameters = 0;
+  bool is_adapter = false;
+};
+
+// How the teacher is used, and what an iteration reads of it when it is streamed.
+struct TeacherPlan {
+  uint64_t stored_bytes = 0;
+  bool is_streamed = false;
+  bool reads_ahead = false;
+  uint64_t window_bytes = 0;  // of weights in memory at once
+  uint64_t positions = 0;     // of one pass
+  uint64_t passes = 0;        // of an iteration
+  uint64_t read_bytes = 0;    // likewise
+  double read_seconds = 0;    // likewise, at the measured speed; 0 = not known
+};
+
 struct Plan {
   // budgets
   uint64_t iterations = 0, consumed = 0, steps = 0;
@@ -30,27 +57,48 @@ struct Plan {
   std::string curriculum;
   // memory
   std::vector<MemoryItem> memory;  // in order of phases
-  Phase peak = Phase::always;      // the phase that needs most
-  uint64_t memory_bytes = 0;       // in that phase, with what is always held
+  TeacherPlan teacher;
+  Phase peak = Phase::always;  // the phase that needs most
+  uint64_t memory_bytes = 0;   // in that phase, with what is always held
   uint64_t available_bytes = 0;
   uint64_t phase_bytes(Phase phase) const;  // with what is always held
+  // What the moments and the trigger's vectors read and write in scratch files, an update each; 0 = in memory.
+  uint64_t optimizer_file_bytes = 0, trigger_file_bytes = 0;
   // disk
+  uint64_t scratch_bytes = 0;  // of these files
   uint64_t checkpoint_bytes = 0, disk_bytes = 0, free_disk_bytes = 0;
   // time: for responses of `assumed_length` tokens at `flops` a second, measured here
-  double flops = 0;
+  double flops = 0, read_bytes_per_second = 0;
   double assumed_length = 0;
   double seconds_per_iteration = 0;
   uint64_t student_parameters = 0, teacher_parameters = 0;
 };
 
+// The shapes that a plan is made from, with what is counted from them once.
+struct PlannedModels {
+  ModelConfig student, teacher;
+  uint64_t student_parameters = 0, teacher_parameters = 0;
+  uint64_t student_bytes = 0, teacher_bytes = 0;  // as stored
+  std::vector<uint64_t> teacher_parts;            // bytes: model/layer_stream.h
+};
+PlannedModels read_shapes(const TrainConfig& config);
+Trainable trainable_of(const TrainConfig& config, const PlannedModels& models);
+
 // Floating-point operations a second of a large f32 product, measured for a fraction of a second.
 double measure_flops();
 
-// Reads config.json of both models; weights are not touched. `flops` from measure_flops().
-Plan make_plan(const TrainConfig& config, double flops);
+// Bytes a second of the teacher's largest file, past the system's cache where it can be told to; measured for
+// a fraction of a second. 0 where there is no such file yet.
+double measure_teacher_reads(const TrainConfig& config);
 
-// Fails with the numbers and the setting that would help when memory or disk cannot suffice.
-void check_plan(const Plan& plan);
+// Reads config.json of both models; weights are not touched.
+Plan make_plan(const TrainConfig& config, const Machine& machine);
+Plan make_plan(const TrainConfig& config, const Machine& machine, const PlannedModels& models,
+               const Trainable& trainable);
+
+// Fails with the numbers when memory or disk cannot suffice. `help`: settings with which it would fit; empty:
+// the largest part that has a setting is named.
+void check_plan(const Plan& plan, const std::string& help = "");
 
 std::string plan_text(const Plan& plan);
 

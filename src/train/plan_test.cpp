@@ -22,7 +22,7 @@ TEST(Plan, BudgetsFollowTheConfiguration) {
   const test::TinyWorld world;
   const Plan plan = make_plan(world.config("run", {"train.responses_per_iteration=480", "train.minibatch=128",
                                                    "train.iterations=15", "curriculum.bank.responses=2400"}),
-                              1e9);
+                              {.flops = 1e9});
   EXPECT_EQ(plan.consumed, 7200u);
   EXPECT_EQ(plan.steps, 60u);
   EXPECT_THAT(plan.minibatches, ElementsAre(128, 128, 128, 96));
@@ -34,7 +34,7 @@ TEST(Plan, BudgetsFollowTheConfiguration) {
 
 TEST(Plan, MemoryPartsAddUpAndFollowTheParameters) {
   const test::TinyWorld world;
-  const Plan plan = make_plan(world.config("run"), 1e9);
+  const Plan plan = make_plan(world.config("run"), {.flops = 1e9});
   EXPECT_EQ(plan.memory_bytes, plan.phase_bytes(plan.peak));
   const uint64_t parameters =
       test::random_parameters(test::tiny_config(Architecture::qwen3), 1).values().size();
@@ -43,8 +43,9 @@ TEST(Plan, MemoryPartsAddUpAndFollowTheParameters) {
   EXPECT_EQ(bytes_of(plan, "gradient"), 4 * parameters);
   EXPECT_EQ(bytes_of(plan, "gradients of shards"), 0u);  // one shard
   // A small model has a gradient for every shard, and a minibatch of four no more shards than that.
-  EXPECT_EQ(bytes_of(make_plan(world.config("run", {"train.shards=8"}), 1e9), "gradients of shards"),
-            3 * 4 * parameters);
+  EXPECT_EQ(
+      bytes_of(make_plan(world.config("run", {"train.shards=8"}), {.flops = 1e9}), "gradients of shards"),
+      3 * 4 * parameters);
   EXPECT_EQ(bytes_of(plan, "AdamW"), 8 * parameters);
   EXPECT_EQ(bytes_of(plan, "trigger"), 8 * parameters);
   EXPECT_EQ(bytes_of(plan, "teacher weights"), 4 * parameters);
@@ -71,15 +72,15 @@ TEST(Plan, APhaseCountsWhatItNeedsAndWhatIsAlwaysHeld) {
 
 TEST(Plan, ThePeakIsTheLargestPhaseAndIsNamed) {
   const test::TinyWorld world;
-  const Plan sampling = make_plan(world.config("run", {"rollout.memory_gb=3"}), 1e9);
+  const Plan sampling = make_plan(world.config("run", {"rollout.memory_gb=3"}), {.flops = 1e9});
   EXPECT_EQ(sampling.peak, Phase::sampling);
   EXPECT_THAT(plan_text(sampling), HasSubstr("at most, in sampling"));
-  const Plan plain = make_plan(world.config("run"), 1e9);
+  const Plan plain = make_plan(world.config("run"), {.flops = 1e9});
   EXPECT_EQ(plain.peak, Phase::teacher_scoring);
   for (const Phase phase : {Phase::sampling, Phase::student_scoring, Phase::teacher_scoring, Phase::updates})
     EXPECT_LE(plain.phase_bytes(phase), plain.memory_bytes);
   // Objectives over whole distributions need the teacher's states and its head in the update.
-  const Plan full = make_plan(world.config("run", {"objective.kind=jsd"}), 1e9);
+  const Plan full = make_plan(world.config("run", {"objective.kind=jsd"}), {.flops = 1e9});
   EXPECT_GT(full.phase_bytes(Phase::updates), plain.phase_bytes(Phase::updates));
 }
 
@@ -103,18 +104,85 @@ TEST(Plan, ASmallQwen3WithA4BTeacherFitsInto24GiBAt4KTokens) {
                                      "train.microbatch_tokens=8192", "rollout.max_response_tokens=4096",
                                      "rollout.precision=bf16", "rollout.memory_gb=6",
                                      "curriculum.bank.responses=2400"}),
-                1e9);
+                {.flops = 1e9, .memory_bytes = uint64_t{32} << 30});
   EXPECT_EQ(plan.peak, Phase::teacher_scoring);
   EXPECT_LT(plan.memory_bytes, uint64_t{24} << 30);
   EXPECT_GT(plan.memory_bytes, uint64_t{20} << 30);  // the teacher alone is 8 GB, the student's state 12
 }
 
+TEST(Plan, ATeacherThatDoesNotFitIsStreamedAndItsReadsAreCounted) {
+  const test::TinyWorld world;
+  const std::vector<std::string> settings = {"train.responses_per_iteration=480", "train.minibatch=128",
+                                             "rollout.max_response_tokens=64"};
+  const auto with = [&](const std::string& more, double speed = 0) {
+    auto all = settings;
+    if (!more.empty()) all.push_back(more);
+    return make_plan(world.config("run", all), {.flops = 1e9, .read_bytes_per_second = speed});
+  };
+  const Plan resident = with("");
+  EXPECT_FALSE(resident.teacher.is_streamed);
+  EXPECT_EQ(resident.teacher.read_bytes, 0u);
+  EXPECT_THAT(plan_text(resident), HasSubstr("parameters, resident"));
+  const Plan streamed = with("train.teacher_memory_gb=0", 1e6);
+  EXPECT_TRUE(streamed.teacher.is_streamed);
+  EXPECT_FALSE(streamed.teacher.reads_ahead);
+  // 480 responses of 16 tokens; 8192 positions a pass: a batch.
+  EXPECT_EQ(streamed.teacher.passes, 1u);
+  EXPECT_LT(bytes_of(streamed, "teacher weights (streamed"), bytes_of(resident, "teacher weights"));
+  const uint64_t vector = 20 * 4;  // the last norm is always in memory; the tied embedding is the head
+  EXPECT_EQ(streamed.teacher.read_bytes, 4 * streamed.teacher_parameters - vector);
+  EXPECT_EQ(streamed.teacher.read_seconds, static_cast<double>(streamed.teacher.read_bytes) / 1e6);
+  EXPECT_GT(streamed.seconds_per_iteration, resident.seconds_per_iteration);
+  EXPECT_THAT(plan_text(streamed),
+              testing::AllOf(HasSubstr("streamed: 1 pass an iteration"), HasSubstr("measured now")));
+}
+
+TEST(Plan, StreamedPassesFollowPositionsMinibatchesAndWholeRows) {
+  const test::TinyWorld world;
+  const auto passes = [&](std::vector<std::string> settings) {
+    settings.insert(settings.end(), {"train.responses_per_iteration=480", "train.minibatch=128",
+                                     "train.teacher_memory_gb=0"});
+    return make_plan(world.config("run", settings), {.flops = 1e9}).teacher.passes;
+  };
+  EXPECT_EQ(passes({"rollout.max_response_tokens=64"}), 1u);
+  EXPECT_EQ(passes({"rollout.max_response_tokens=160"}), 3u);  // 480 * 40 positions by 8192
+  EXPECT_EQ(passes({"rollout.max_response_tokens=64", "train.rescore=minibatch"}), 4u);
+  EXPECT_EQ(passes({"rollout.max_response_tokens=64", "objective.kind=jsd"}), 1u + 4);  // one shard each
+}
+
+TEST(Plan, ScratchFilesCostDiskAndTraffic) {
+  const test::TinyWorld world;
+  const Plan memory = make_plan(world.config("run"), {.flops = 1e9}),
+             file = make_plan(world.config("run", {"trigger.storage=file", "train.optimizer_storage=file"}),
+                              {.flops = 1e9});
+  const uint64_t parameters = memory.student_parameters;
+  EXPECT_EQ(memory.scratch_bytes, 0u);
+  EXPECT_EQ(bytes_of(file, "AdamW"), 0u);
+  EXPECT_EQ(file.scratch_bytes, 16 * parameters);
+  EXPECT_EQ(file.disk_bytes, memory.disk_bytes + 16 * parameters);
+  EXPECT_EQ(file.optimizer_file_bytes, 16 * parameters);
+  EXPECT_EQ(file.trigger_file_bytes, 8 * parameters);
+  EXPECT_THAT(plan_text(file), HasSubstr("AdamW's moments read and written an update"));
+}
+
+TEST(Plan, AnAdapterIsPlannedByItsParameters) {
+  const test::TinyWorld world;
+  const TrainConfig config = world.config("run");
+  const PlannedModels models = read_shapes(config);
+  const Plan plan = make_plan(config, {.flops = 1e9}, models, {.parameters = 100, .is_adapter = true});
+  EXPECT_EQ(bytes_of(plan, "student weights (mapped)"), models.student_bytes);
+  EXPECT_EQ(bytes_of(plan, "adapter"), 400u);
+  EXPECT_EQ(bytes_of(plan, "AdamW"), 800u);
+  EXPECT_EQ(bytes_of(plan, "gradient"), 400u);
+  EXPECT_EQ(plan.checkpoint_bytes, 2000u);
+}
+
 TEST(Plan, LeavesOutWhatARunDoesNotNeed) {
   const test::TinyWorld world;
-  const Plan file = make_plan(world.config("run", {"trigger.storage=file"}), 1e9);
+  const Plan file = make_plan(world.config("run", {"trigger.storage=file"}), {.flops = 1e9});
   EXPECT_EQ(bytes_of(file, "trigger"), 0u);
   const Plan bank =
-      make_plan(world.config("run", {"curriculum.stages=[{source: bank, path: b.jsonl}]"}), 1e9);
+      make_plan(world.config("run", {"curriculum.stages=[{source: bank, path: b.jsonl}]"}), {.flops = 1e9});
   EXPECT_EQ(bytes_of(bank, "rollout weights"), 0u);
   EXPECT_EQ(bytes_of(bank, "keys"), 0u);
   EXPECT_EQ(bytes_of(bank, "trigger"), 0u);
@@ -124,7 +192,7 @@ TEST(Plan, LeavesOutWhatARunDoesNotNeed) {
 
 TEST(Plan, RefusalsGiveTheNumbersAndTheSettingThatHelps) {
   const test::TinyWorld world;
-  Plan plan = make_plan(world.config("run"), 1e9);
+  Plan plan = make_plan(world.config("run"), {.flops = 1e9});
   plan.free_disk_bytes = UINT64_MAX;
   plan.available_bytes = UINT64_MAX;
   EXPECT_EQ(error_of([&] { check_plan(plan); }), "no error");
@@ -146,9 +214,10 @@ TEST(Plan, ReadsOnlyTheShapesOfTheModels) {
   const test::TinyWorld world;
   for (const char* folder : {"student", "teacher"})
     std::filesystem::remove(world.path(folder) / "model.safetensors");
-  EXPECT_GT(make_plan(world.config("run"), 1e9).memory_bytes, 0u);
+  EXPECT_GT(make_plan(world.config("run"), {.flops = 1e9}).memory_bytes, 0u);
   std::filesystem::remove(world.path("teacher") / "config.json");
-  EXPECT_THAT(error_of([&] { make_plan(world.config("run"), 1e9); }), HasSubstr("teacher/config.json"));
+  EXPECT_THAT(error_of([&] { make_plan(world.config("run"), {.flops = 1e9}); }),
+              HasSubstr("teacher/config.json"));
 }
 
 TEST(Plan, MeasuresSomeSpeed) { EXPECT_GT(measure_flops(), 1e6); }

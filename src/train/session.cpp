@@ -22,7 +22,7 @@
 #include "train/divergence.h"
 #include "train/local_run.h"
 #include "train/measurements.h"
-#include "train/plan.h"
+#include "train/proposals.h"
 #include "train/run_evaluation.h"
 #include "train/samples.h"
 #include "train/settings_change.h"
@@ -364,7 +364,7 @@ void give_up_checkpoints(const io::RunDirectory& directory) {
 RunInputs check_start(const TrainConfig& config) {
   io::RunDirectory::require_new(config.output);
   // What cannot fit is refused before a file is written. Time is not asked for, so nothing is measured.
-  if (!config.continue_from) check_plan(make_plan(config, /*flops=*/1e11));
+  if (!config.continue_from) check_fits(config);
   return load_inputs(config);
 }
 
