@@ -190,7 +190,9 @@ Plan make_plan(const TrainConfig& config, double flops) {
   plan.available_bytes = read_memory_info().available_bytes;
 
   const uint64_t trigger_bytes = make_curriculum(config).can_watch() ? 8 * plan.student_parameters : 0;
-  plan.checkpoint_bytes = 12 * plan.student_parameters + trigger_bytes;
+  const bool is_rounded = config.checkpoint.dtype.value ? config.checkpoint.dtype.value == DType::bf16
+                                                        : student.dtype == "bfloat16";
+  plan.checkpoint_bytes = (is_rounded ? 14 : 12) * plan.student_parameters + trigger_bytes;
   const uint64_t kept =
       config.checkpoint.keep == 0 ? plan.iterations : std::min(config.checkpoint.keep, plan.iterations);
   constexpr uint64_t kBytesPerToken = 8;  // of a response in JSONL: id and text

@@ -166,10 +166,13 @@ TrainConfig parse_run_config(std::string_view yaml, std::string_view where,
     return std::find_if(map.items.begin(), map.items.end(),
                         [&](const ConfigNode& node) { return node.name == name; });
   };
-  const auto train = item(written, "train");
-  const bool has_shards = train != written.items.end() && item(*train, "shards") != train->items.end();
+  const auto has = [&](std::string_view section, std::string_view key) {
+    const auto found = item(written, section);
+    return found != written.items.end() && item(*found, key) != found->items.end();
+  };
   std::vector<std::string> added;
-  if (!has_shards) added.push_back("train.shards=1");
+  if (!has("train", "shards")) added.push_back("train.shards=1");
+  if (!has("checkpoint", "dtype")) added.push_back("checkpoint.dtype=f32");
   added.insert(added.end(), overrides.begin(), overrides.end());
   return parse_train_config(yaml, where, added);
 }
