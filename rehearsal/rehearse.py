@@ -50,7 +50,7 @@ class Rehearsal:
     # --- parts ---
 
     def models(self):
-        facts = {}
+        facts = {name: made for name, made in self.facts.get("models", {}).items() if isinstance(made, dict)}
         for name, shape, length, more in (("student", "0.6b", 0.15, ["--noise", "1", "--seed", "1"]),
                                           ("teacher", "4b", 0.1, ["--noise", "0.7", "--seed", "2"])):
             folder = self.out / "models" / name
@@ -207,7 +207,8 @@ class Rehearsal:
     def report(self):
         page = self.out / "report.html"
         folders = [self.run_directory, self.out / "diagnosis"]
-        measured = self.must([self.program, "report", *folders, "--out", page, "--overwrite"])
+        page.unlink(missing_ok=True)
+        measured = self.must([self.program, "report", *folders, "--out", page])
         self.keep("report", measured.facts() | {"bytes": page.stat().st_size})
 
     def record(self):
