@@ -200,6 +200,7 @@ Plan make_plan(const TrainConfig& config, double flops) {
   plan.disk_bytes = (kept + 1 + config.checkpoint.keep_steps.size()) * plan.checkpoint_bytes +
                     static_cast<uint64_t>(plan.assumed_length) * kBytesPerToken *
                         (plan.consumed + config.curriculum.bank.responses);
+  if (config.trigger.storage == Storage::file) plan.disk_bytes += trigger_bytes;  // its scratch file
   Path existing = std::filesystem::absolute(config.output);
   while (!std::filesystem::exists(existing)) existing = existing.parent_path();
   plan.free_disk_bytes = free_disk_bytes(existing);

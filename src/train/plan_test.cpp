@@ -114,6 +114,7 @@ TEST(Plan, LeavesOutWhatARunDoesNotNeed) {
   const test::TinyWorld world;
   const Plan file = make_plan(world.config("run", {"trigger.storage=file"}), 1e9);
   EXPECT_EQ(bytes_of(file, "trigger"), 0u);
+  EXPECT_EQ(file.disk_bytes, make_plan(world.config("run"), 1e9).disk_bytes + 8 * file.student_parameters);
   const Plan bank =
       make_plan(world.config("run", {"curriculum.stages=[{source: bank, path: b.jsonl}]"}), 1e9);
   EXPECT_EQ(bytes_of(bank, "rollout weights"), 0u);
