@@ -41,18 +41,19 @@ void write_model(const Path& folder, const ModelConfig& config, uint64_t seed) {
   }
   model::Parameters parameters(config);
   model::initialize(parameters, {.seed = seed});
-  std::vector<io::StoredTensor> tensors;
+  std::vector<io::TensorToSave> tensors;
   for (const auto& slot : parameters.slots())
-    tensors.push_back({slot.name, DType::f32, slot.shape,
-                       std::as_bytes(parameters.values().subspan(static_cast<size_t>(slot.offset),
-                                                                 static_cast<size_t>(slot.size)))});
+    tensors.push_back(io::tensor_to_save(
+        slot.name, slot.shape,
+        parameters.values().subspan(static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size)),
+        DType::f32));
   io::save_model_directory(folder,
                            {.source_directory = files,
                             .config_json = settings[0],
                             .generation_config_json = settings[1],
                             .base_model = "none",
                             .description = "Random weights, for a measurement."},
-                           tensors);
+                           std::move(tensors));
 }
 
 // A run's own messages would stand between the rows of the bench.

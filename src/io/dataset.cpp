@@ -52,22 +52,36 @@ std::vector<Message> read_messages(const Json& list, const std::string& where, c
            item.dump().substr(0, 80));
     messages.push_back({role->get<std::string>(), message_content(*content, where)});
   }
-  if (messages.back().role == "assistant")
-    fail(where, ": '", field,
-         "' ends with an assistant turn; a query ends with the user's (the answer belongs into 'answer')");
   return messages;
 }
 
+// A conversation for fine-tuning: its last turn is what a model shall learn to say.
+bool ends_with_response(const Json& messages) {
+  if (messages.empty() || !messages.back().is_object()) return false;
+  const Json* role = find(messages.back(), "role");
+  return role && *role == "assistant";
+}
+
 std::vector<Message> read_prompt(const Json& row, const std::string& where) {
+  const char* conversation = nullptr;
   for (const char* field : {"messages", "prompt", "problem", "question"}) {
     const Json* value = find(row, field);
     if (!value) continue;
+    if (value->is_array() && ends_with_response(*value)) {
+      if (!conversation) conversation = field;
+      continue;
+    }
     if (value->is_array()) return read_messages(*value, where, field);
     if (!value->is_string())
       fail(where, ": '", field, "' must be a text or a list of messages, got ", value->type_name());
     if (value->get_ref<const std::string&>().empty()) fail(where, ": '", field, "' is empty");
     return {{"user", value->get<std::string>()}};
   }
+  if (conversation)
+    fail(where, ": '", conversation,
+         "' ends with an assistant turn and there is no other prompt; a query ends with the user's (the "
+         "answer "
+         "belongs into 'answer')");
   fail(where, ": no 'problem', 'question', 'prompt' or 'messages' in the row");
 }
 

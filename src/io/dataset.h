@@ -1,8 +1,10 @@
-// Data files as queries: JSONL (.jsonl, .json with one object a line) and parquet, the same fields in both.
+// Data files as queries: JSONL (.jsonl, .json with one object a line; also gzip or zstd) and parquet, the
+// same fields in both.
 //   prompt   messages [{role, content}] | prompt (text, or messages as verl writes them) | problem | question
 //   answer   answer | reward_model.ground_truth (verl) | ground_truth | solution
 //   id       id | extra_info.index (verl) | made from the prompt: "q-" and 16 hex digits of its SHA-256
-// The first field present in each line above counts. An answer in GSM8K's form ends with "#### 72": what
+// The first field present in each line above counts; messages that end with an assistant's turn (data for
+// fine-tuning) are no prompt where there is another. An answer in GSM8K's form ends with "#### 72": what
 // follows is the answer. Every error names the file and the line (row of a parquet file).
 #pragma once
 #include <cstdint>

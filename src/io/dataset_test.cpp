@@ -49,6 +49,17 @@ TEST(Dataset, ReadsVerlRows) {
   EXPECT_EQ(query.messages.size(), 2u);
 }
 
+TEST(Dataset, AConversationForFineTuningIsNoPromptWhereThereIsAnother) {
+  const std::string messages =
+      R"("messages": [{"role": "user", "content": "u"}, {"role": "assistant", "content": "a"}])";
+  EXPECT_EQ(query_of("{" + messages + R"(, "problem": "p"})").messages.at(0).content, "p");
+  EXPECT_EQ(
+      query_of("{" + messages + R"(, "prompt": [{"role": "user", "content": "v"}]})").messages.at(0).content,
+      "v");
+  EXPECT_THAT(error_of("{" + messages + R"(, "problem": null})"),
+              HasSubstr("d.jsonl:1: 'messages' ends with an assistant turn and there is no other prompt"));
+}
+
 TEST(Dataset, ReadsAnswers) {
   EXPECT_EQ(query_of(R"({"problem": "p", "answer": 72})").answer, "72");
   EXPECT_EQ(query_of(R"({"problem": "p", "answer": "72", "solution": "long"})").answer, "72");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "io/compressed_text.h"
 
 namespace ropd::io {
 
@@ -15,6 +16,11 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 JsonlReader::JsonlReader(const Path& path, uint64_t max_line_bytes)
     : file_(path), text_(file_.text()), name_(path.string()), max_line_bytes_(max_line_bytes) {
+  if (auto text = uncompressed_text(text_, name_)) {
+    uncompressed_ = std::move(*text);
+    text_ = uncompressed_;
+    file_ = {};
+  }
   if (text_.starts_with(kByteOrderMark)) position_ = kByteOrderMark.size();
 }
 

@@ -1,4 +1,5 @@
-// Lines of a JSONL file, read from a mapping without copying.
+// Lines of a JSONL file, read from a mapping without copying; gzip and zstd files are uncompressed into
+// memory first.
 // Accepts a byte-order mark, CRLF, blank lines and a last line without newline. A line longer than the limit,
 // broken UTF-8 and wrong JSON are refused with "file:line". Not thread-safe; the text of a line lives as long
 // as the reader.
@@ -24,6 +25,8 @@ struct JsonlLine {
 class JsonlReader {
  public:
   explicit JsonlReader(const Path& path, uint64_t max_line_bytes = kMaxJsonlLineBytes);
+  JsonlReader(const JsonlReader&) = delete;  // text_ refers to the reader
+  JsonlReader& operator=(const JsonlReader&) = delete;
   // Over text that the caller keeps alive; `name` stands for the file in errors.
   JsonlReader(std::string_view text, std::string name, uint64_t max_line_bytes = kMaxJsonlLineBytes);
 
@@ -38,6 +41,7 @@ class JsonlReader {
  private:
   // constant after construction
   MappedFile file_;
+  std::string uncompressed_;  // text_ refers to it where the file is compressed
   std::string_view text_;
   std::string name_;
   uint64_t max_line_bytes_;

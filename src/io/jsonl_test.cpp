@@ -1,6 +1,7 @@
 #include "io/jsonl.h"
 
 #include <gmock/gmock.h>
+#include <zstd.h>
 
 #include "base/error.h"
 #include "support/test_data.h"
@@ -74,6 +75,19 @@ TEST(Jsonl, ReadsAFile) {
   for_each_json_row(reader, [&](Json&& row, const std::string&) { sum += row["a"].get<int64_t>(); });
   EXPECT_EQ(sum, 3);
   EXPECT_EQ(reader.position(), reader.size());
+}
+
+TEST(Jsonl, ReadsACompressedFile) {
+  const test::TemporaryDirectory directory;
+  const std::string rows = "\xEF\xBB\xBF{\"a\":1}\n{\"a\":2}\n";
+  std::string packed(ZSTD_compressBound(rows.size()), 0);
+  packed.resize(ZSTD_compress(packed.data(), packed.size(), rows.data(), rows.size(), 1));
+  write_file_atomically(directory / "rows.jsonl.zst", packed);
+  JsonlReader reader(directory / "rows.jsonl.zst");
+  int64_t sum = 0;
+  for_each_json_row(reader, [&](Json&& row, const std::string&) { sum += row["a"].get<int64_t>(); });
+  EXPECT_EQ(sum, 3);
+  EXPECT_EQ(reader.size(), rows.size());
 }
 
 }  // namespace

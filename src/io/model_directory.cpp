@@ -111,13 +111,17 @@ std::vector<SafetensorsFile> open_shards(const Path& directory, const Path& inde
   }
   NameList absent;
   for (const auto& [tensor, shard] : weight_map) {
-    if (!found.contains(tensor)) absent.add(tensor + " (" + shard + ")");
+    if (!found.contains(tensor) && !is_stored_rope_table(tensor)) absent.add(tensor + " (" + shard + ")");
   }
   if (!absent.is_empty()) fail(index_path.string(), ": the shards do not hold: ", absent.text());
   return files;
 }
 
 }  // namespace
+
+bool is_stored_rope_table(std::string_view tensor_name) {
+  return tensor_name.ends_with(".rotary_emb.inv_freq");
+}
 
 void check_tensors(const ModelConfig& config, std::span<const TensorInfo> tensors, std::string_view where) {
   std::map<std::string_view, const TensorInfo*> unused;
@@ -219,7 +223,8 @@ ModelDirectory::ModelDirectory(const Path& directory) : path_(directory) {
     fail(directory.string(), ": holds neither model.safetensors nor model.safetensors.index.json");
   }
   for (const auto& file : files_)
-    tensors_.insert(tensors_.end(), file.tensors().begin(), file.tensors().end());
+    std::ranges::copy_if(file.tensors(), std::back_inserter(tensors_),
+                         [](const StoredTensor& tensor) { return !is_stored_rope_table(tensor.name); });
   std::sort(tensors_.begin(), tensors_.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   std::vector<TensorInfo> infos;
   for (const auto& tensor : tensors_) infos.push_back({tensor.name, tensor.dtype, tensor.shape});

@@ -22,6 +22,10 @@ struct ExpectedTensor {
 // The tensors a checkpoint of this config holds; lm_head.weight only when it is not tied to the embeddings.
 std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config);
 
+// Tables of rotary frequencies that older tools stored beside the weights. They follow from config.json and
+// are not read.
+[[nodiscard]] bool is_stored_rope_table(std::string_view tensor_name);
+
 // Fails unless the tensors are exactly the expected ones, naming what is missing, extra or wrongly shaped; a
 // tied lm_head.weight may be present. `where` begins the error text.
 void check_tensors(const ModelConfig& config, std::span<const TensorInfo> tensors, std::string_view where);

@@ -61,6 +61,34 @@ TEST(ModelDirectory, ReleasedPagesReadTheSameAgain) {
   for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(sha256(model.tensors()[i].bytes), before[i]);
 }
 
+// Llama 2 and its children store them: as transformers, we compute the frequencies from config.json.
+TEST(ModelDirectory, StoredRotaryFrequenciesAreNotRead) {
+  const test::TemporaryDirectory directory;
+  const std::string config = test::tiny_config("LlamaForCausalLM");
+  test::write_tiny_model(directory / "plain", config);
+  const ModelDirectory plain(directory / "plain");
+  const std::vector<float> frequencies = {1, 0.1f};
+  std::vector<StoredTensor> tensors = plain.tensors();
+  tensors.push_back({"model.layers.0.self_attn.rotary_emb.inv_freq",
+                     DType::f32,
+                     {2},
+                     std::as_bytes(std::span(frequencies))});
+  std::string map;
+  for (const auto& tensor : tensors)
+    map += (map.empty() ? "\"" : ", \"") + tensor.name + "\": \"a.safetensors\"";
+  map += ", \"model.layers.1.self_attn.rotary_emb.inv_freq\": \"a.safetensors\"";  // named, not stored
+  for (const char* name : {"single", "sharded"}) {
+    std::filesystem::create_directories(directory / name);
+    write_file_atomically(directory / name / "config.json", config);
+  }
+  write_safetensors(directory / "single" / "model.safetensors", tensors);
+  write_safetensors(directory / "sharded" / "a.safetensors", tensors);
+  // Without metadata, as some tools write it.
+  write_file_atomically(directory / "sharded" / kIndex, "{\"weight_map\": {" + map + "}}");
+  for (const char* name : {"single", "sharded"})
+    EXPECT_EQ(ModelDirectory(directory / name).tensors().size(), plain.tensors().size()) << name;
+}
+
 TEST(ModelDirectory, OpensEveryArchitecture) {
   for (const char* name :
        {"Qwen3ForCausalLM", "Qwen2ForCausalLM", "LlamaForCausalLM", "Qwen3MoeForCausalLM"}) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstdio>
 #include <numeric>
 #include <utility>
@@ -194,7 +195,29 @@ std::string config_to_store(const SaveModelOptions& options, const std::vector<T
   return is_uniform ? with_dtype(options.config_json, dtype) : options.config_json;
 }
 
+// In pieces, so that no second copy of the model is made.
+void produce_rounded(std::span<const float> values, const TensorToSave::Sink& sink) {
+  constexpr size_t kPiece = size_t{1} << 18;
+  std::vector<Bf16> rounded(std::min(values.size(), kPiece));
+  for (size_t begin = 0; begin < values.size(); begin += kPiece) {
+    const auto piece = values.subspan(begin, std::min(kPiece, values.size() - begin));
+    std::transform(piece.begin(), piece.end(), rounded.begin(), float_to_bf16);
+    sink(std::as_bytes(std::span(rounded).first(piece.size())));
+  }
+}
+
 }  // namespace
+
+TensorToSave tensor_to_save(std::string name, std::vector<int64_t> shape, std::span<const float> values,
+                            DType stored) {
+  assert(stored != DType::f16);
+  return {{std::move(name), stored, std::move(shape)}, [values, stored](const TensorToSave::Sink& sink) {
+            if (stored == DType::bf16)
+              produce_rounded(values, sink);
+            else
+              sink(std::as_bytes(values));
+          }};
+}
 
 void save_model_directory(const Path& path_given, const SaveModelOptions& options,
                           std::vector<TensorToSave> tensors) {

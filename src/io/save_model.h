@@ -18,6 +18,10 @@ struct TensorToSave {
   std::function<void(const Sink&)> produce;
 };
 
+// Values that are stored as they are (f32) or rounded to bf16 on the way. They must outlive the saving.
+TensorToSave tensor_to_save(std::string name, std::vector<int64_t> shape, std::span<const float> values,
+                            DType stored);
+
 struct SaveModelOptions {
   Path source_directory;    // tokenizer, template and license files are copied from it; empty = none
   std::string config_json;  // its dtype key is set to the stored dtype

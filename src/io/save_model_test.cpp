@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstring>
+
 #include "base/error.h"
 #include "io/model_directory.h"
 #include "support/kill_at_system_call.h"
@@ -67,6 +70,27 @@ TEST_F(SaveModel, LoadSaveLoadGivesIdenticalTensorBytes) {
     expect_equal_tensors(model, ModelDirectory(copy));
     EXPECT_EQ(read_file(copy / "config.json"), model.config_json());
     std::filesystem::remove_all(copy);
+  }
+}
+
+TEST(TensorToSave, IsStoredAsItIsOrRoundedToNearestEven) {
+  std::vector<float> values(300'000);  // more than one piece
+  for (size_t i = 0; i < values.size(); ++i) values[i] = 1.0f + static_cast<float>(i) * 0x1p-20f;
+  const auto bytes_of = [&](DType stored) {
+    std::string bytes;
+    tensor_to_save("a", {300'000}, values, stored).produce([&](std::span<const std::byte> piece) {
+      bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+    });
+    return bytes;
+  };
+  const std::string exact = bytes_of(DType::f32), rounded = bytes_of(DType::bf16);
+  EXPECT_EQ(std::memcmp(exact.data(), values.data(), exact.size()), 0);
+  ASSERT_EQ(exact.size(), 4 * values.size());
+  ASSERT_EQ(rounded.size(), 2 * values.size());
+  for (const size_t i : {0, 1, 4095, 4096, 4097, 12288, 262'143, 262'144, 299'999}) {
+    Bf16 stored;
+    std::memcpy(&stored, rounded.data() + 2 * i, sizeof stored);
+    EXPECT_EQ(bf16_to_float(stored), std::nearbyint(values[i] * 128) / 128) << i;
   }
 }
 

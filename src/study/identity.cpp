@@ -84,6 +84,9 @@ const std::vector<std::string_view>& neutral_keys() {
 std::vector<std::string> influential_settings(const train::TrainConfig& config) {
   std::vector<std::string> settings;
   list_settings(config_detail::to_node(config), "", settings);
+  // Not of the training, but evaluations read what checkpoints hold; unsaid, the student's files decide.
+  if (const auto dtype = config.checkpoint.dtype.value)
+    settings.push_back("checkpoint.dtype=" + std::string(dtype_name(*dtype)));
   return settings;
 }
 

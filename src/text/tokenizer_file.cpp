@@ -169,11 +169,14 @@ class FileReader {
     dom::object object;
     if (step.get(object) != simdjson::SUCCESS || object["pattern"]["Regex"].get(regex) != simdjson::SUCCESS)
       fail(where_, ": pre_tokenizer Split needs pattern.Regex");
-    if (object["behavior"].get(behavior) != simdjson::SUCCESS || behavior != "Isolated")
+    // The known expressions match every character, so to keep the matches and remove what lies between them
+    // is the same as to isolate them.
+    const bool is_inverted = flag_of(object, "invert", false, "Split");
+    if (object["behavior"].get(behavior) != simdjson::SUCCESS ||
+        behavior != (is_inverted ? "Removed" : "Isolated"))
       fail(where_, ": pre_tokenizer Split with behavior \"", shown(behavior),
-           "\" is not supported (expected Isolated)");
-    if (flag_of(object, "invert", false, "Split"))
-      fail(where_, ": pre_tokenizer Split with invert=true is not supported");
+           "\" and invert=", is_inverted ? "true" : "false",
+           " is not supported (expected Isolated and false, or Removed and true)");
     if (regex == kQwenRegex) return SplitRule::qwen;
     if (regex == kLlama3Regex) return SplitRule::llama3;
     fail(where_, ": pre_tokenizer Split with an unknown regex ", shown(regex),

@@ -118,8 +118,18 @@ TEST(TokenizerFile, WhatWouldChangeIdsIsRefusedByName) {
   EXPECT_THAT(with("/model/unk_token", "<unk>"), HasSubstr("<unk>"));
   EXPECT_THAT(with("/decoder/type", "Metaspace"), HasSubstr("Metaspace"));
   EXPECT_THAT(with("/post_processor/type", "Bert"), HasSubstr("Bert"));
+  EXPECT_THAT(with("/pre_tokenizer/pretokenizers/0/invert", true), HasSubstr("invert=true"));
   EXPECT_EQ(with("/model/ignore_merges", true), "");
   EXPECT_EQ(with("/normalizer", nullptr), "");
+}
+
+// As tools wrote it that came from tiktoken.
+TEST(TokenizerFile, KeepingTheMatchesIsIsolatingThem) {
+  Json json = small().json();
+  Json& split = json["pre_tokenizer"]["pretokenizers"][0];
+  split["behavior"] = "Removed";
+  split["invert"] = true;
+  EXPECT_EQ(parse_tokenizer_file(json.dump(), "tokenizer.json").split, SplitRule::qwen);
 }
 
 TEST(TokenizerFile, TwentyThousandAddedTokensAreRead) {

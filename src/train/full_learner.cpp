@@ -13,7 +13,8 @@ namespace {
 
 // The vectors of a checkpoint: one list each for saving and loading.
 constexpr const char *kFirstMoment = "exp_avg", *kSecondMoment = "exp_avg_sq", *kRunningMean = "running_mean",
-                     *kPreviousMean = "previous_mean";
+                     *kPreviousMean = "previous_mean", *kMaster = "master";
+constexpr const char* kMasterFile = "master.safetensors";
 
 std::vector<optim::TensorRange> tensor_ranges(const model::Parameters& parameters) {
   std::vector<optim::TensorRange> tensors;
@@ -107,18 +108,23 @@ void FullLearner::update(double learning_rate, double gradient_scale) {
 }
 
 void FullLearner::save_model(const Path& path, const std::string& description) const {
-  std::vector<io::StoredTensor> tensors;
+  std::vector<io::TensorToSave> tensors;
   for (const auto& slot : parameters_.slots())
-    tensors.push_back({slot.name, DType::f32, slot.shape,
-                       std::as_bytes(parameters_.values().subspan(static_cast<size_t>(slot.offset),
-                                                                  static_cast<size_t>(slot.size)))});
+    tensors.push_back(io::tensor_to_save(
+        slot.name, slot.shape,
+        parameters_.values().subspan(static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size)),
+        config_.stored));
   io::SaveModelOptions options = config_.model_files;
   options.description = description;
-  io::save_model_directory(path, options, tensors);
+  io::save_model_directory(path, options, std::move(tensors));
 }
 
 LearnerState FullLearner::save(const Path& folder, const std::string& description) const {
   save_model(folder / "model", description);
+  if (config_.stored != DType::f32) {
+    const SavedVector master[] = {{kMaster, parameters_.values()}};
+    save_vectors(folder / kMasterFile, master, tensors_);
+  }
   const SavedVector moments[] = {{kFirstMoment, first_moment_.values()},
                                  {kSecondMoment, second_moment_.values()}};
   save_vectors(folder / "optimizer.safetensors", moments, tensors_);
@@ -133,11 +139,24 @@ LearnerState FullLearner::save(const Path& folder, const std::string& descriptio
   return state;
 }
 
-void FullLearner::restore(const Path& folder, const LearnerState& state) {
+// From the master copy; without one, model/ is it.
+void FullLearner::restore_parameters(const Path& folder) {
   const io::ModelDirectory saved(folder / "model");
   io::require_same_model(saved.config(), saved.path().string(), parameters_.config());
+  if (std::filesystem::exists(folder / kMasterFile)) {
+    const RestoredVector master[] = {{kMaster, parameters_.values()}};
+    return load_vectors(folder / kMasterFile, master, tensors_);
+  }
+  for (const io::StoredTensor& tensor : saved.tensors())
+    if (tensor.dtype != DType::f32)
+      fail(folder.string(), ": model/ stores ", tensor.name, " as ", dtype_name(tensor.dtype),
+           " and there is no ", kMasterFile, "; training goes on from exact f32 values only");
   const auto loaded = model::Parameters::load(saved);
   std::copy(loaded.values().begin(), loaded.values().end(), parameters_.values().begin());
+}
+
+void FullLearner::restore(const Path& folder, const LearnerState& state) {
+  restore_parameters(folder);
   const RestoredVector moments[] = {{kFirstMoment, first_moment_.values()},
                                     {kSecondMoment, second_moment_.values()}};
   load_vectors(folder / "optimizer.safetensors", moments, tensors_);
@@ -151,7 +170,8 @@ void FullLearner::restore(const Path& folder, const LearnerState& state) {
 
 uint64_t FullLearner::saved_bytes() const {
   const uint64_t vectors = 3 + (statistics_ ? 2 : 0);  // weights, two moments, two means
-  return vectors * sizeof(float) * parameters_.values().size();
+  const uint64_t rounded = config_.stored == DType::f32 ? 0 : dtype_bytes(config_.stored);
+  return (vectors * sizeof(float) + rounded) * parameters_.values().size();
 }
 
 }  // namespace ropd::train

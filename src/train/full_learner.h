@@ -23,6 +23,7 @@ struct FullLearnerConfig {
   std::optional<Path> statistics_folder = {};          // their vectors in scratch files there; else in memory
   bool keeps_memory = true;                            // gradient and activations stay between steps
   io::SaveModelOptions model_files = {};               // of save(); the description is set there
+  DType stored = DType::f32;  // of model/; what is stored rounded has its exact master copy beside it
 };
 
 class FullLearner final : public Learner {
@@ -63,6 +64,7 @@ class FullLearner final : public Learner {
   distill::GradientMemory memory_;
   std::optional<model::TrainingPass> pass_;  // of supervised fine-tuning
 
+  void restore_parameters(const Path& folder);
   model::Gradients& provide_gradient();
   MinibatchGradient judge(MinibatchGradient result);
 };

@@ -60,6 +60,11 @@ class FullLearnerTest : public testing::Test {
     auto scorer = scorer_of(learner);
     return learner.gradient(minibatch(learner, objective).shards, {.objective = objective}, scorer);
   }
+  void step(FullLearner& learner) const {
+    (void)gradient(learner);
+    learner.observe(1);
+    learner.update(0.01, 1);
+  }
   static std::vector<float> values(FullLearner& learner) {
     return {learner.parameters().values().begin(), learner.parameters().values().end()};
   }
@@ -128,13 +133,44 @@ TEST_F(FullLearnerTest, ANonFiniteGradientIsNamed) {
   }
 }
 
+TEST_F(FullLearnerTest, GoesOnFromARoundedModelBitForBit) {
+  FullLearnerConfig rounds = config();
+  rounds.stored = DType::bf16;
+  FullLearner whole(start(), rounds), later(start(), config());
+  step(whole);
+  const Path folder = world_.path("checkpoint");
+  std::filesystem::create_directories(folder);
+  const LearnerState state = whole.save(folder, "");
+  const io::ModelDirectory model(folder / "model");
+  EXPECT_EQ(model.config().dtype, "bfloat16");
+  const auto rounded = model::Parameters::load(model);
+  for (size_t i = 0; i < rounded.values().size(); ++i)
+    ASSERT_EQ(rounded.values()[i], bf16_to_float(float_to_bf16(values(whole)[i])));
+  later.restore(folder, state);
+  EXPECT_EQ(values(later), values(whole));
+  for (FullLearner* learner : {&whole, &later}) step(*learner);
+  EXPECT_EQ(values(whole), values(later));
+  uint64_t bytes = 0;
+  for (const char* name :
+       {"model/model.safetensors", "master.safetensors", "optimizer.safetensors", "trigger.safetensors"})
+    for (const auto& tensor : io::SafetensorsFile(folder / name).tensors()) bytes += tensor.bytes.size();
+  EXPECT_EQ(whole.saved_bytes(), bytes);
+}
+
+TEST_F(FullLearnerTest, DoesNotGoOnFromARoundedModelAlone) {
+  FullLearnerConfig rounds = config();
+  rounds.stored = DType::bf16;
+  FullLearner learner(start(), rounds);
+  const Path folder = world_.path("checkpoint");
+  std::filesystem::create_directories(folder);
+  const LearnerState state = learner.save(folder, "");
+  std::filesystem::remove(folder / "master.safetensors");
+  EXPECT_THAT(error_of([&] { learner.restore(folder, state); }),
+              HasSubstr("as BF16 and there is no master.safetensors"));
+}
+
 TEST_F(FullLearnerTest, GoesOnFromACheckpointBitForBit) {
   FullLearner whole(start(), config()), later(start(), config());
-  const auto step = [&](FullLearner& learner) {
-    (void)gradient(learner);
-    learner.observe(1);
-    learner.update(0.01, 1);
-  };
   step(whole);
   step(whole);
   (void)whole.compare();

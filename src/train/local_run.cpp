@@ -1,5 +1,7 @@
 #include "train/local_run.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/memory_info.h"
 #include "io/checkpoint.h"
@@ -17,6 +19,15 @@ uint64_t first_step(const TrainConfig& config) {
   return config.continue_from ? read_run_state(*config.continue_from).run.step : 0;
 }
 
+// bf16 where all the student's matrices are; f32 loses nothing of anything else.
+DType stored_type(const TrainConfig& config, const io::ModelDirectory& student) {
+  if (config.checkpoint.dtype.value) return *config.checkpoint.dtype.value;
+  const bool is_bf16 = std::ranges::all_of(student.tensors(), [](const io::StoredTensor& tensor) {
+    return tensor.dtype == DType::bf16 || tensor.shape.size() < 2;
+  });
+  return is_bf16 ? DType::bf16 : DType::f32;
+}
+
 FullLearnerConfig learner_config(const TrainConfig& config, const io::RunDirectory& directory,
                                  const ModelPair& models) {
   FullLearnerConfig result{.adamw = adamw_settings(config),
@@ -28,7 +39,8 @@ FullLearnerConfig learner_config(const TrainConfig& config, const io::RunDirecto
                                            .config_json = models.student->config_json(),
                                            .generation_config_json = models.student->generation_config_json(),
                                            .base_model = config.student,
-                                           .description = ""}};
+                                           .description = ""},
+                           .stored = stored_type(config, *models.student)};
   if (config.trigger.storage == Storage::file) result.statistics_folder = directory.path();
   if (config.train.optimizer_storage == Storage::file) result.optimizer_folder = directory.path();
   return result;

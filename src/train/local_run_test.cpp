@@ -63,6 +63,21 @@ TEST_F(LocalRunTest, AContinuationTakesWeightsOptimizerAndStepOver) {
             read_file(checkpoint / "optimizer.safetensors"));
 }
 
+TEST_F(LocalRunTest, SavesTheTypeOfTheStudentsFilesUnlessToldOtherwise) {
+  const auto student = test::random_parameters(test::tiny_config(Architecture::qwen3), 1);
+  test::write_tiny_directory(world_.path("bf16"), student, {test::kTinyEnd}, DType::bf16);
+  const auto saved_type = [&](const std::string& name, const std::vector<std::string>& settings) {
+    Parts parts(world_.config(name, settings));
+    parts.local.learner.save_model(world_.path(name) / "model", "");
+    return io::ModelDirectory(world_.path(name) / "model").config().dtype;
+  };
+  const std::string bf16 = "student=" + world_.path("bf16").string();
+  EXPECT_EQ(saved_type("a", {}), "float32");
+  EXPECT_EQ(saved_type("b", {bf16}), "bfloat16");
+  EXPECT_EQ(saved_type("c", {bf16, "checkpoint.dtype=f32"}), "float32");
+  EXPECT_EQ(saved_type("d", {"checkpoint.dtype=bf16"}), "bfloat16");
+}
+
 TEST_F(LocalRunTest, ACheckpointInsideAnIterationIsNotContinued) {
   const TrainConfig config =
       world_.config("first", {"train.iterations=2", "curriculum.stages=[{source: current}]"});

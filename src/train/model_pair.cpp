@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "text/tokenizer_config.h"
 
 namespace ropd::train {
 namespace {
@@ -27,6 +28,19 @@ void check_vocabularies(const TrainConfig& config, ModelPair& pair, const text::
         "objective.kind compares whole distributions, but student and teacher have different tokenizers "
         "(use candidates)");
   pair.teacher_renderer = text::PromptRenderer::load(config.teacher, prompt);
+}
+
+// Base models and some fine-tuned ones end generation at <|endoftext|> alone, while their template ends turns
+// with another token.
+void note_end_of_turn(const std::string& directory, ModelPair& pair) {
+  if (!pair.student_renderer || pair.eos_ids.empty()) return;
+  const auto name = text::read_tokenizer_config(directory).eos_token;
+  if (!name) return;
+  const auto ids = pair.student_renderer->tokenizer().encode(*name);
+  if (ids.size() != 1 || std::ranges::find(pair.eos_ids, ids.front()) != pair.eos_ids.end()) return;
+  pair.notes.push_back("the student's tokenizer names " + *name + " (" + std::to_string(ids.front()) +
+                       ") as its end, but generation ends at " + joined(pair.eos_ids) +
+                       " only: responses go on behind it (eos_token_id of generation_config.json)");
 }
 
 }  // namespace
@@ -60,6 +74,7 @@ ModelPair load_models(const TrainConfig& config) {
   const auto& teacher_eos = pair.teacher->generation().eos_ids;
   if (pair.eos_ids.empty())
     pair.notes.push_back("the student names no EOS id: every response runs into the token limit");
+  note_end_of_turn(config.student, pair);
   if (!pair.vocabulary_map && pair.eos_ids != teacher_eos)
     pair.notes.push_back("EOS ids differ: student " + joined(pair.eos_ids) + ", teacher " +
                          joined(teacher_eos));

@@ -70,6 +70,14 @@ TEST(ModelPair, NotesEndTokensThatDiffer) {
   EXPECT_THAT(pair.notes, ElementsAre(HasSubstr("EOS ids differ: student 36, teacher 7")));
 }
 
+TEST(ModelPair, NotesAnEndOfTurnThatDoesNotEndGeneration) {
+  const test::TinyWorld world;
+  EXPECT_THAT(load_models(world.config("run")).notes, testing::IsEmpty());
+  write_file_atomically(world.path("student") / "generation_config.json", R"({"eos_token_id": 7})");
+  EXPECT_THAT(load_models(world.config("run")).notes,
+              testing::Contains(HasSubstr("<end> (36) as its end, but generation ends at 7 only")));
+}
+
 TEST(ModelPair, RefusesWhatCannotBeSampledOrScored) {
   const test::TinyWorld world;
   EXPECT_THAT(error_of([&] { load_models(world.config("run", {"objective.top_k=38"})); }),

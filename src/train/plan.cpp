@@ -224,7 +224,8 @@ void plan_memory(Plan& plan, const TrainConfig& config, const PlannedModels& mod
 }
 
 // Disk: checkpoints, rollouts, scratch files.
-void plan_disk(Plan& plan, const TrainConfig& config, const Trainable& trainable) {
+void plan_disk(Plan& plan, const TrainConfig& config, const PlannedModels& models,
+               const Trainable& trainable) {
   const bool watches = make_curriculum(config).can_watch();
   if (config.train.optimizer_storage == Storage::file) {
     plan.scratch_bytes += 8 * trainable.parameters;
@@ -234,7 +235,9 @@ void plan_disk(Plan& plan, const TrainConfig& config, const Trainable& trainable
     plan.scratch_bytes += 8 * trainable.parameters;
     plan.trigger_file_bytes = 8 * trainable.parameters;  // the running mean, read and written
   }
-  plan.checkpoint_bytes = (watches ? 20 : 12) * trainable.parameters;
+  const bool is_rounded = config.checkpoint.dtype.value ? config.checkpoint.dtype.value == DType::bf16
+                                                        : models.student.dtype == "bfloat16";
+  plan.checkpoint_bytes = ((is_rounded ? 14 : 12) + (watches ? 8 : 0)) * trainable.parameters;
   const uint64_t kept =
       config.checkpoint.keep == 0 ? plan.iterations : std::min(config.checkpoint.keep, plan.iterations);
   constexpr uint64_t kBytesPerToken = 8;  // of a response in JSONL: id and text
@@ -349,7 +352,7 @@ Plan make_plan(const TrainConfig& config, const Machine& machine, const PlannedM
   plan.assumed_length = std::max(1.0, static_cast<double>(config.rollout.max_response_tokens) / 4);
   plan.available_bytes = memory.available_bytes;
   plan_memory(plan, config, models, trainable, memory);
-  plan_disk(plan, config, trainable);
+  plan_disk(plan, config, models, trainable);
   plan_time(plan, config, models, machine);
   return plan;
 }

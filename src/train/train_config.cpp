@@ -229,10 +229,12 @@ TrainConfig parse_run_config(std::string_view yaml, std::string_view where,
     return std::find_if(map.items.begin(), map.items.end(),
                         [&](const ConfigNode& node) { return node.name == name; });
   };
-  const auto train = item(written, "train");
+  const auto train = item(written, "train"), checkpoint = item(written, "checkpoint");
   const bool has_train = train != written.items.end();
   std::vector<std::string> added;
   if (!has_train || item(*train, "shards") == train->items.end()) added.push_back("train.shards=1");
+  if (checkpoint == written.items.end() || item(*checkpoint, "dtype") == checkpoint->items.end())
+    added.push_back("checkpoint.dtype=f32");
   added.insert(added.end(), overrides.begin(), overrides.end());
   if (!has_train) return parse_train_config(yaml, where, added);
   const auto balanced = item(*train, "length_balanced");

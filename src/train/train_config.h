@@ -17,9 +17,14 @@
 #include "kernels/matmul.h"
 #include "optim/adamw.h"
 #include "records/source.h"
+#include "tensor/dtype.h"
 #include "train/query_operations.h"
 
 namespace ropd {
+// What checkpoints may be stored in: f16 would overflow and underflow.
+constexpr auto enum_names(DType) {
+  return std::array{EnumName{DType::f32, "f32"}, EnumName{DType::bf16, "bf16"}};
+}
 constexpr auto enum_names(SourceKind) {
   using enum SourceKind;
   return std::array{EnumName{current, "current"}, EnumName{initial, "initial"}, EnumName{recent, "recent"},
@@ -324,10 +329,14 @@ struct CheckpointConfig {
   uint64_t every = 1;
   uint64_t keep = 3;
   std::vector<uint64_t> keep_steps;
+  Auto<DType> dtype;
   void fields(auto&& field) {
     field("every", every, "iterations; 0 = only at the end and when stopped");
     field("keep", keep, "the newest so many; 0 = all");
     field("keep_steps", keep_steps, "optimization steps whose checkpoint is never removed");
+    field("dtype", dtype,
+          "of the weights in model/; auto = bf16 where the student's files are, else f32; going on is exact "
+          "with both");
   }
 };
 
@@ -414,8 +423,8 @@ struct TrainConfig {
 // The file with its overrides, complete: what the resolved config.yaml holds.
 TrainConfig load_train_config(const Path& path, std::span<const std::string> overrides = {});
 // The config.yaml of an existing run. The version that began it may not have known every setting of today;
-// those have the value that it worked by: train.shards is 1. A setting that has gone (train.length_balanced)
-// is dropped where it was off and refused where it was on.
+// those have the value that it worked by: train.shards is 1, checkpoint.dtype f32. A setting that has gone
+// (train.length_balanced) is dropped where it was off and refused where it was on.
 TrainConfig load_run_config(const Path& path);
 TrainConfig parse_run_config(std::string_view yaml, std::string_view where,
                              std::span<const std::string> overrides = {});

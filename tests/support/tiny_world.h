@@ -65,18 +65,19 @@ inline void write_tiny_tokenizer(const Path& directory, const std::string& chara
 
 // A Hugging Face directory of these weights; with the tokenizer where the vocabulary has its size.
 inline void write_tiny_directory(const Path& path, const model::Parameters& parameters,
-                                 std::vector<Token> eos_ids = {kTinyEnd}) {
-  std::vector<io::StoredTensor> tensors;
+                                 std::vector<Token> eos_ids = {kTinyEnd}, DType stored = DType::f32) {
+  std::vector<io::TensorToSave> tensors;
   for (const auto& slot : parameters.slots())
-    tensors.push_back({slot.name, DType::f32, slot.shape,
-                       std::as_bytes(parameters.values().subspan(static_cast<size_t>(slot.offset),
-                                                                 static_cast<size_t>(slot.size)))});
+    tensors.push_back(io::tensor_to_save(
+        slot.name, slot.shape,
+        parameters.values().subspan(static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size)),
+        stored));
   std::string eos;
   for (const Token id : eos_ids) eos += (eos.empty() ? "" : ", ") + std::to_string(id);
   io::SaveModelOptions options;
   options.config_json = tiny_config_json(parameters.config());
   options.generation_config_json = "{\"eos_token_id\": [" + eos + "]}\n";
-  io::save_model_directory(path, options, tensors);
+  io::save_model_directory(path, options, std::move(tensors));
   if (parameters.config().vocab_size == kTinyEnd + 1) write_tiny_tokenizer(path);
 }
 
