@@ -26,6 +26,32 @@ export async function ask(path, parameters = []) {
   return body;
 }
 
+// Asks whenever `stamp` is another one than what is shown; never twice at the same time, and again for a stamp that came
+// meanwhile or after a failure.
+export function following(fetchOne, show) {
+  let shown = null, wanted = null, busy = false, closed = false, again = 0;
+  async function update(stamp) {
+    wanted = stamp;
+    if (busy || closed) return;
+    clearTimeout(again);
+    busy = true;
+    while (!closed && wanted !== shown) {
+      const asked = wanted;
+      try {
+        const answer = await fetchOne();
+        if (!closed) show(answer);
+        shown = asked;
+      } catch (error) {
+        if (!closed) show({problems: [error.message]});
+        again = setTimeout(() => update(wanted), 1000);
+        break;
+      }
+    }
+    busy = false;
+  }
+  return {update, close() { closed = true; clearTimeout(again); }};
+}
+
 export function duration(seconds) {
   const whole = Math.max(0, Math.round(seconds)), two = number => String(number).padStart(2, '0');
   if (whole < 3600) return `${two(Math.floor(whole / 60))}:${two(whole % 60)}`;

@@ -1,4 +1,4 @@
-// All runs below the folder: state, progress, time left, newest numbers, alarms; several can be overlaid.
+// All runs and studies below the folder: state, progress, time left, newest numbers, alarms; several can be overlaid.
 import {el, brief, count, duration} from '/dom.js';
 import {model} from '/stream.js';
 
@@ -63,6 +63,34 @@ function row(chosen, changed) {
   };
 }
 
+export const studyLink = id => '#/study?' + new URLSearchParams([['study', id]]);
+
+export function studyCounts(study) {
+  if (!study.readable) return 'cannot be read';
+  const open = study.nodes - study.done - study.working - study.dead;
+  return [`${study.done} of ${study.nodes} done`, study.working ? `${study.working} working` : '', study.dead ? `${study.dead} dead` : '',
+    open ? `${open} open` : '', study.complete ? '' : 'more appear when τ is known'].filter(Boolean).join(', ');
+}
+
+export function studyBar(study) {
+  return study.nodes ? el('progress', {max: study.nodes, value: study.done, 'aria-label': 'progress of the study'}) : null;
+}
+
+function studiesView() {
+  const element = el('div');
+  let shown = '';
+  return {
+    element,
+    update() {
+      const text = JSON.stringify([...model.studies.values()]);
+      if (shown === text) return;
+      shown = text;
+      element.replaceChildren(...(model.studies.size ? [el('h2', {}, 'Studies'), el('ul', {class: 'studies'}, [...model.studies.values()].map(study =>
+        el('li', {}, el('a', {href: studyLink(study.id)}, study.name), ' ', studyBar(study), el('span', {class: 'muted'}, studyCounts(study)))))] : []));
+    },
+  };
+}
+
 export function listView() {
   const rows = new Map(), chosen = new Set();
   const overlay = el('a', {class: 'button', 'aria-disabled': 'true'}, 'Overlay the chosen runs');
@@ -81,6 +109,7 @@ export function listView() {
   }
 
   function update() {
+    studies.update();
     const wanted = filter.value.toLowerCase();
     const shown = [...model.runs.values()].filter(run => run.name.toLowerCase().includes(wanted));
     for (const id of [...rows.keys()].filter(id => !model.runs.has(id))) {
@@ -99,6 +128,7 @@ export function listView() {
       model.connection === 'connecting' ? 'Looking …' : 'No runs below this folder yet.';
   }
 
-  const element = el('div', {}, el('h1', {}, 'Runs'), note, el('div', {class: 'tools'}, filter, overlay), table);
+  const studies = studiesView();
+  const element = el('div', {}, el('h1', {}, 'Runs'), note, el('div', {class: 'tools'}, filter, overlay), table, studies.element);
   return {element, update, close() {}};
 }

@@ -2,38 +2,29 @@
 // candidates of the token one has chosen. Marks differ in colour and in underline; arrow keys move the choice.
 import {el, ask, count, percent} from '/dom.js';
 
-const steps = [0.25, 1, 2.5];  // of |log-ratio|
-
 const ratioOf = ([, student, teacher]) => student === null || teacher === null ? null : teacher - student;
 
-function markOf(token) {
-  const ratio = ratioOf(token);
-  if (ratio === null) return 'none';
-  const level = steps.filter(step => Math.abs(ratio) >= step).length;
-  return level === 0 ? '' : (ratio < 0 ? 'less' : 'more') + level;
-}
-
-function ratioText(ratio) {
+function ratioText(ratio, mark) {
   if (ratio === null) return 'no teacher here';
-  const word = Math.abs(ratio) < steps[0] ? 'they agree' : ratio < 0 ? 'the teacher finds it less likely' : 'the teacher finds it more likely';
+  const word = !mark ? 'they agree' : ratio < 0 ? 'the teacher finds it less likely' : 'the teacher finds it more likely';
   return `log-ratio ${ratio >= 0 ? '+' : '−'}${Math.abs(ratio).toFixed(2)}, ${word}`;
 }
 
 const shownText = text => text === '' ? '·' : text.replace(/\n/g, '↵\n');
 
 function details(token) {
-  const [text, student, teacher, candidates] = token;
+  const [text, student, teacher, candidates, mark] = token;
   const rows = candidates.map(candidate => el('tr', {class: candidate[0] === text ? 'chosen' : null},
     el('td', {}, el('code', {}, shownText(candidate[0]))), el('td', {}, percent(candidate[1])), el('td', {}, percent(candidate[2]))));
   return [
-    el('p', {}, el('code', {}, shownText(text)), ` student ${percent(student)}, teacher ${percent(teacher)}; ${ratioText(ratioOf(token))}`),
+    el('p', {}, el('code', {}, shownText(text)), ` student ${percent(student)}, teacher ${percent(teacher)}; ${ratioText(ratioOf(token), mark)}`),
     rows.length ? el('table', {}, el('thead', {}, el('tr', {}, ['candidate', 'student', 'teacher'].map(head => el('th', {scope: 'col'}, head)))), el('tbody', {}, rows)) : null,
   ].filter(Boolean);
 }
 
 function tokensOf(response) {
   const panel = el('div', {class: 'candidates', role: 'status', 'aria-live': 'polite'});
-  const spans = response.tokens.map(token => el('span', {class: 'token ' + markOf(token), title: `student ${percent(token[1])}, teacher ${percent(token[2])}`}, shownText(token[0])));
+  const spans = response.tokens.map(token => el('span', {class: 'token ' + token[4], title: `student ${percent(token[1])}, teacher ${percent(token[2])}`}, shownText(token[0])));
   let chosen = -1;
   function choose(index) {
     if (index < 0 || index >= spans.length) return;
@@ -82,33 +73,40 @@ export function responsesView(id) {
   let newest = null, shown = null, timer = 0, asked = 0;
 
   async function show() {
+    if (asked < 0) return;
     const number = ++asked, stamp = newest;
     const wishes = [...new FormData(form)].filter(([name, value]) => name !== 'follow' && value !== '');
     try {
       const answer = await ask('/api/responses', [['run', id], ...wishes]);
       if (number !== asked) return;
       shown = stamp;
+      if (!legend.firstChild) showLegend(answer.steps);
       list.replaceChildren(...answer.problems.map(problem => el('p', {class: 'alarm'}, problem)), ...answer.responses.map(article));
       note.textContent = answer.num_read === 0 ? 'None yet (metrics.samples sets how many a run keeps).' :
         `${answer.responses.length} of ${answer.num_read} read, newest first.`;
     } catch (error) {
-      if (number === asked) note.textContent = error.message;
+      if (number !== asked) return;
+      note.textContent = error.message;
+      ask_soon(1000);
     }
   }
-  function ask_soon() {
+  function ask_soon(milliseconds = 250) {
     clearTimeout(timer);
-    timer = setTimeout(show, 250);
+    timer = setTimeout(show, milliseconds);
   }
 
-  const legend = el('p', {class: 'muted legend'}, 'Marked tokens: the teacher finds them ', el('span', {class: 'token less2'}, 'less likely'),
-    ' or ', el('span', {class: 'token more2'}, 'more likely'), ' than the student does; stronger marks, larger log-ratios. Choose a token to see the candidates.');
-  return {
-    element: el('section', {}, el('h2', {}, 'Responses'), form, note, legend, list),
-    update(stamp) {
-      newest = stamp;
-      // Somebody who reads a token is not interrupted.
-      const isReading = list.contains(document.activeElement);
-      if (stamp !== shown && (shown === null || (form.elements.follow.checked && !isReading))) ask_soon();
-    },
-  };
+  const legend = el('p', {class: 'muted legend'});
+  function showLegend(steps) {
+    const scale = (kind, sign) => steps.flatMap((step, i) => [' ', el('span', {class: 'token ' + kind + (i + 1)}, sign + step)]);
+    legend.replaceChildren('A marked token is one that the teacher finds less likely than the student does (solid line, log-ratio from', ...scale('less', '−'),
+      ') or more likely (dotted line, from', ...scale('more', '+'), '). Choose one to see its candidates.');
+  }
+  // Somebody who reads a token is not interrupted, but gets the newest when done.
+  function update(stamp) {
+    newest = stamp;
+    const isReading = list.contains(document.activeElement);
+    if (stamp !== shown && (shown === null || (form.elements.follow.checked && !isReading))) ask_soon();
+  }
+  list.addEventListener('focusout', () => setTimeout(() => update(newest)));
+  return {element: el('section', {}, el('h2', {}, 'Responses'), form, note, legend, list), update, close() { asked = -1; clearTimeout(timer); }};
 }

@@ -1,26 +1,8 @@
 // One run, or several overlaid: where each stands, curves that grow, and of one run responses and settings.
-import {el, ask, brief, count, drawing, duration} from '/dom.js';
+import {el, ask, brief, count, drawing, duration, following} from '/dom.js';
 import {model} from '/stream.js';
 import {leftText, progressCell, stageText, stateMark} from '/list.js';
 import {responsesView} from '/responses.js';
-
-// Asks again whenever `stamp` is another one; never twice at the same time.
-function following(fetchOne, show) {
-  let shown = null, busy = false, closed = false;
-  async function update(stamp) {
-    if (busy || closed || stamp === shown) return;
-    busy = true;
-    try {
-      const answer = await fetchOne();
-      if (!closed) show(answer);
-      shown = stamp;
-    } catch (error) {
-      if (!closed) show({problems: [error.message]});
-    }
-    busy = false;
-  }
-  return {update, close() { closed = true; }};
-}
 
 function problemList(problems) {
   return (problems || []).map(problem => el('p', {class: 'alarm'}, problem));
@@ -104,6 +86,9 @@ export function runView(ids) {
       curves.update(known.map(run => run.metrics).join('|'));
       if (responses) responses.update(known[0].samples);
     },
-    close() { curves.close(); },
+    close() {
+      curves.close();
+      if (responses) responses.close();
+    },
   };
 }

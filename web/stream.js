@@ -1,11 +1,12 @@
-// The runs as the server tells of them: one event stream for the page, opened again whenever it breaks.
+// The runs and studies as the server tells of them: one event stream for the page, opened again whenever it breaks.
 
-const runs = new Map();
+const runs = new Map(), studies = new Map();
 const listeners = new Set();
 let folder = '', connection = 'connecting', silent = 0;
 
 export const model = {
   get runs() { return runs; },
+  get studies() { return studies; },
   get folder() { return folder; },
   get connection() { return connection; },
 };
@@ -19,14 +20,19 @@ function tell() {
   for (const listener of [...listeners]) listener();
 }
 
+// What came or changed; with `ids`, in their order and nothing else.
+function merge(known, changed, ids) {
+  for (const one of changed) known.set(one.id, one);
+  if (!ids) return;
+  const sorted = ids.map(id => [id, known.get(id)]).filter(([, one]) => one);
+  known.clear();
+  for (const [id, one] of sorted) known.set(id, one);
+}
+
 function take(changes) {
   folder = changes.folder;
-  for (const run of changes.runs) runs.set(run.id, run);
-  if (changes.ids) {
-    const sorted = changes.ids.map(id => [id, runs.get(id)]).filter(([, run]) => run);
-    runs.clear();
-    for (const [id, run] of sorted) runs.set(id, run);
-  }
+  merge(runs, changes.runs, changes.ids);
+  merge(studies, changes.studies, changes.study_ids);
 }
 
 function hear(source) {
@@ -44,9 +50,12 @@ function lose() {
   setTimeout(connect, 1000);
 }
 
+let current = null;
+
 function connect() {
-  const source = new EventSource('/events');
+  const source = current = new EventSource('/events');
   source.onopen = () => hear(source);
+  source.addEventListener('alive', () => hear(source));
   source.onmessage = event => {
     hear(source);
     connection = 'live';
@@ -59,4 +68,7 @@ function connect() {
   };
 }
 
+// A page that a browser keeps behind the shown one holds no connection.
+addEventListener('pagehide', () => current.close());
+addEventListener('pageshow', event => { if (event.persisted) connect(); });
 connect();

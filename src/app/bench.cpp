@@ -371,7 +371,7 @@ void print(const Bench& bench, const std::string& shape, const std::vector<Row>&
                              {"product_flops", bench.limits().product_flops},
                              {"read_bytes_per_second", bench.limits().read_bytes},
                              {"rows", list}}
-                            .dump(2)
+                            .dump()
                             .c_str());
     return;
   }

@@ -22,10 +22,13 @@
 #include "diagnostics/fit_and_shift.h"
 #include "diagnostics/prefixes.h"
 #include "diagnostics/probes.h"
+#include "eval/samples.h"
 #include "io/model_directory.h"
 #include "io/model_path.h"
 #include "io/rollout_file.h"
+#include "io/sample_file.h"
 #include "stats/answer_metrics.h"
+#include "text/tokenizer.h"
 
 namespace ropd::diagnostics {
 constexpr auto enum_names(ProbeMean) {
@@ -49,7 +52,7 @@ made by `ropd generate` for this purpose (eight a query in the paper, not the tr
   positions: 32
   concentration: [{rank_by: R40, first: replay, second: continued}]
   probes: {trajectories: 128, minibatch: 8, coordinates: 16}
-Results: OUTPUT/diagnosis.json, and tables on the console.
+Results: OUTPUT/diagnosis.json, samples.jsonl (responses for reading), and tables on the console.
 Example:
   ropd diagnose --config diagnosis.yaml probes.trajectories=32)";
 
@@ -106,16 +109,19 @@ struct DiagnoseConfig {
   std::vector<ConcentrationConfig> concentration;
   uint32_t positions = 32;
   uint64_t seed = 1;
+  uint32_t samples = 2;
   ProbesConfig probes;
   void fields(auto&& field) {
     field("teacher", teacher, "model directory");
-    field("output", output, "folder for diagnosis.json");
+    field("output", output, "folder for diagnosis.json and samples.jsonl");
     field("students", students, "the models that are scored; changes are counted from the first");
     field("sources", sources, "whose prefixes they are scored on");
     field("concentration", concentration,
           "how two students differ on the top tenth of positions by a third one's KL; on every source");
     field("positions", positions, "of every response, drawn without replacement", between(1, 1e6));
     field("seed", seed, "of positions and coordinates");
+    field("samples", samples, "responses of every source kept for reading (samples.jsonl); 0 = none",
+          between(0, 1000));
     field("probes", probes, "gradients on the sources' trajectories");
   }
 };
@@ -144,6 +150,8 @@ class Diagnosis {
     }
     if (config_.output.empty()) fail("diagnose: output is required, a folder for diagnosis.json");
     teacher_.emplace(bounded_model(config_.teacher, teacher_memory_gb));
+    if (config_.samples > 0 && std::filesystem::exists(Path(config_.teacher) / "tokenizer.json"))
+      tokenizer_.emplace(text::Tokenizer::load(config_.teacher));
     for (const SourceConfig& source : config_.sources) {
       auto rollouts = io::read_rollouts(source.rollouts, {.vocab_size = teacher_->config().vocab_size});
       if (rollouts.empty()) fail(source.rollouts, ": holds no responses");
@@ -152,6 +160,9 @@ class Diagnosis {
           diagnostics::choose_positions(std::move(rollouts), config_.positions, config_.seed));
     }
   }
+
+  // Of a finished run().
+  const std::vector<ResponseSample>& samples() const { return samples_; }
 
   // Nothing when it was interrupted.
   std::optional<Json> run() {
@@ -173,6 +184,7 @@ class Diagnosis {
         cell.kl = diagnostics::position_kl(weights, teacher(), teacher_states[source], prefixes);
         cell.likelihood = diagnostics::prefix_log_likelihood(weights, prefixes);
         if (parameters) cell.probe = probe(*parameters, prefixes.rollouts);
+        add_samples(student.name, weights, source);
         progress.update(++done);
         if (stop_requested()) return std::nullopt;
       }
@@ -200,6 +212,8 @@ class Diagnosis {
   std::optional<model::BoundedModel> teacher_;
   std::vector<diagnostics::PrefixSet> prefixes_;  // [sources]
   std::vector<std::vector<Cell>> results_;        // [students][sources]
+  std::optional<text::Tokenizer> tokenizer_;      // absent: no samples
+  std::vector<ResponseSample> samples_;
 
   model::Weights teacher() { return teacher_->weights(distill::ScoringConfig{}.batch_tokens); }
 
@@ -210,6 +224,21 @@ class Diagnosis {
       fail(path, ": has a vocabulary of ", weights.config.vocab_size, " entries, the teacher ",
            teacher_->config().vocab_size, "; KL over the full vocabulary needs one vocabulary");
     return weights;
+  }
+
+  // The same responses of a source as every student sees them.
+  void add_samples(const std::string& student, const model::Weights& weights, size_t source) {
+    if (!tokenizer_) return;
+    const std::vector<Rollout>& all = prefixes_[source].rollouts;
+    std::vector<Rollout> chosen;
+    for (const size_t i : eval::choose_samples(all.size(), config_.samples)) chosen.push_back(all[i]);
+    const auto scores = eval::score_by(weights, teacher(), model::Precision::f32)(chosen);
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      ResponseSample sample = eval::make_sample(chosen[i], scores[i], nullptr, *tokenizer_);
+      sample.source = config_.sources[source].name;
+      sample.student = student;
+      samples_.push_back(std::move(sample));
+    }
   }
 
   diagnostics::Probe probe(const model::Parameters& student, const std::vector<Rollout>& rollouts) {
@@ -395,13 +424,16 @@ void add_diagnose(CLI::App& app) {
     config.teacher = io::find_model(config.teacher).string();
     for (StudentConfig& student : config.students) student.model = io::find_model(student.model).string();
     check_output({(Path(config.output) / "diagnosis.json").string(), options->overwrites}, {});
-    const auto result = Diagnosis(config, options->teacher_memory_gb).run();
+    Diagnosis diagnosis(config, options->teacher_memory_gb);
+    const auto result = diagnosis.run();
     if (!result) end_stopped("stopped; nothing was written, the same command begins again");
     std::filesystem::create_directories(config.output);
+    if (!diagnosis.samples().empty())
+      io::write_samples(Path(config.output) / "samples.jsonl", diagnosis.samples());
     const std::string text = result->dump(2) + "\n";
     write_file_atomically(Path(config.output) / "diagnosis.json", text);
     if (wants_json(*command))
-      std::fputs(text.c_str(), stdout);
+      std::printf("%s\n", result->dump().c_str());  // one line, as everywhere
     else
       print(*result);
   });

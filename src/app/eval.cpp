@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "app/arguments.h"
 #include "app/commands.h"
@@ -14,12 +15,14 @@
 #include "eval/evaluate.h"
 #include "eval/outcomes.h"
 #include "eval/responses.h"
+#include "eval/samples.h"
 #include "eval/suite.h"
 #include "eval/summary.h"
 #include "io/model_directory.h"
 #include "model/weights.h"
 #include "rollout/fingerprint.h"
 #include "rollout/local_generator.h"
+#include "train/teacher_translation.h"
 
 namespace ropd::app {
 namespace {
@@ -38,7 +41,30 @@ struct EvalOptions {
   uint64_t seed = 1;
   double memory_gb = 0;
   bool rescores = false, allows_missing = false, is_strict = false;
+  // of the responses kept for reading
+  std::string teacher, student;
+  size_t num_samples = eval::kNumSamples;
 };
+
+// Who is asked about the responses kept for reading: the evaluated model alone, or beside the other one of the pair.
+eval::ScoreResponses scorer_of(const EvalOptions& options, const model::Weights& weights) {
+  const auto precision = options.precision == "f32" ? model::Precision::f32 : model::Precision::bf16;
+  const std::string& other_path = options.teacher.empty() ? options.student : options.teacher;
+  if (other_path.empty()) return eval::score_by(weights, std::nullopt, precision);
+  const auto other = model::map_weights(std::make_shared<const io::ModelDirectory>(Path(other_path)));
+  model::check_finite(other, other_path);
+  const bool is_student = !options.teacher.empty();
+  const model::Weights& student = is_student ? weights : other;
+  const model::Weights& teacher = is_student ? other : weights;
+  const auto map = train::teacher_vocabulary(is_student ? options.model : other_path, student.config,
+                                             is_student ? other_path : options.model, teacher.config);
+  if (!map) return eval::score_by(student, teacher, precision);
+  if (!map->is_identity())
+    fail(other_path, ": has another tokenizer than ", options.model,
+         "; responses are shown under both models only when their tokens are the same");
+  return eval::score_by(student, teacher, precision,
+                        train::translate(map, student.config, teacher.config, {}));
+}
 
 // Fills the folder; ends the program when a stop request came first.
 void generate(const EvalOptions& options, const eval::Suite& suite, const text::Tokenizer& tokenizer) {
@@ -46,6 +72,7 @@ void generate(const EvalOptions& options, const eval::Suite& suite, const text::
   const auto chat_template = text::ChatTemplate::load(options.model);
   const auto directory = std::make_shared<const io::ModelDirectory>(Path(options.model));
   const auto weights = model::map_weights(directory);
+  const auto score = scorer_of(options, weights);  // refuses before anything is generated
   rollout::EngineConfig config;
   config.max_response_tokens = options.max_tokens;
   config.eos_ids = directory->generation().eos_ids;
@@ -53,13 +80,14 @@ void generate(const EvalOptions& options, const eval::Suite& suite, const text::
   config.memory_bytes = uint64_t(options.memory_gb * 1e9);
   rollout::LocalGenerator engine(
       weights, options.precision == "f32" ? model::Precision::f32 : model::Precision::bf16, config);
-  const auto result =
-      eval::generate_responses(engine, suite, tokenizer, chat_template, options.out,
-                               {options.model, rollout::weights_fingerprint(weights), options.seed});
+  const auto result = eval::generate_responses(
+      engine, suite, tokenizer, chat_template, options.out,
+      {options.model, rollout::weights_fingerprint(weights), options.seed, options.suite, options.data});
   if (!result.is_finished)
     end_stopped("stopped with " + std::to_string(result.num_kept + result.run.num_done) + " of " +
                 std::to_string(suite.num_responses()) + " responses in " + options.out +
                 "; the same command goes on from here");
+  eval::write_samples(options.out, suite, tokenizer, options.num_samples, score);
 }
 
 // Those given; otherwise the longest response of the generation.
@@ -117,7 +145,7 @@ void add_eval(CLI::App& app) {
   command->add_option("--data", options->data, "folder of the benchmark files")->capture_default_str();
   command
       ->add_option("--out", options->out,
-                   "folder for responses.jsonl, generation.json, summary.json, summary.md")
+                   "folder for responses.jsonl, generation.json, samples.jsonl, summary.json, summary.md")
       ->required();
   command->add_option("--max-tokens", options->max_tokens, "longest response")
       ->check(CLI::Range(1, 1 << 24))
@@ -134,6 +162,17 @@ void add_eval(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--memory-gb", options->memory_gb, "for keys and values (default: what is free)")
       ->check(CLI::Range(0.0, 1e6));
+  auto* teacher = command
+                      ->add_option("--teacher", options->teacher,
+                                   "in samples.jsonl, what this model says of every token too")
+                      ->transform(to_model());
+  command->add_option("--student", options->student, "the same when --model is the teacher")
+      ->transform(to_model())
+      ->excludes(teacher);
+  command
+      ->add_option("--samples", options->num_samples, "responses kept for reading in samples.jsonl; 0 = none")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
   command->add_flag("--rescore", options->rescores, "score saved responses, generate nothing");
   command->add_flag("--partial", options->allows_missing, "with --rescore: score what is there");
   command->add_flag("--strict", options->is_strict,

@@ -53,8 +53,21 @@ Json plan_json(const train::Plan& plan, const std::optional<train::Proposal>& pr
 }
 
 // Everything that training would refuse, and what the student will read.
-void show_start(const train::TrainConfig& config) {
+void show_start(const train::TrainConfig& config, bool as_json) {
   const auto [models, queries] = train::check_start(config);
+  if (as_json) {
+    Json start = {{"notes", models.notes},
+                  {"queries", queries.queries.size()},
+                  {"queries_in_file", queries.num_in_file}};
+    if (!queries.queries.empty()) {
+      const auto& shown = queries.queries.front();
+      start["first_prompt"] = {{"query_id", shown.query.id},
+                               {"ids", *shown.prompt},
+                               {"text", models.student_renderer->render_text(shown.query)}};
+    }
+    std::printf("%s\n", start.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    return;
+  }
   for (const std::string& note : models.notes) std::printf("note         %s\n", note.c_str());
   if (queries.queries.empty()) return;
   const auto& first = queries.queries.front();
@@ -76,11 +89,11 @@ void print_plan(const CLI::App& command, const train::TrainConfig& config, bool 
   const auto plan = train::make_plan(config, machine);
   const auto proposal = train::propose(config, machine);
   if (wants_json(command))
-    std::printf("%s\n", plan_json(plan, proposal).dump(2).c_str());
+    std::printf("%s\n", plan_json(plan, proposal).dump().c_str());
   else
     std::fputs((train::plan_text(plan) + (proposal ? train::proposal_text(*proposal) : "")).c_str(), stdout);
   for (const std::string& warning : train::config_warnings(config)) log_warning(warning);
-  if (checks_start) show_start(config);
+  if (checks_start) show_start(config, wants_json(command));
   train::check_plan(plan, proposal ? train::proposal_sentence(*proposal) : "");
 }
 

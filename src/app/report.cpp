@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "base/json.h"
 #include "report/page.h"
 
 namespace ropd::app {
@@ -32,16 +33,18 @@ void add_report(CLI::App& app) {
   auto options = std::make_shared<ReportOptions>();
   CLI::App* command =
       app.add_subcommand("report", "tables and figures of runs in one self-contained HTML file");
-  command->add_option("runs", options->runs, "folders, each DIR or NAME=DIR")
-      ->required()
-      ->expected(1, 256);
-  command->add_option("--out", options->out, "the page; NAME_files/ beside it holds figures and tables as files")
+  command->add_option("runs", options->runs, "folders, each DIR or NAME=DIR")->required()->expected(1, 256);
+  command
+      ->add_option("--out", options->out, "the page; NAME_files/ beside it holds figures and tables as files")
       ->capture_default_str();
   command->add_option("--title", options->title, "heading of the page")->capture_default_str();
   command->footer(kExamples);
-  command->callback([options] {
+  command->callback([options, command] {
     const size_t num_figures = report::write_report(options->runs, options->out, options->title);
-    std::printf("%s (%zu figures)\n", options->out.c_str(), num_figures);
+    if (wants_json(*command))
+      std::printf("%s\n", Json{{"report", options->out}, {"figures", num_figures}}.dump().c_str());
+    else
+      std::printf("%s (%zu figures)\n", options->out.c_str(), num_figures);
   });
 }
 

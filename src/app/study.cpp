@@ -7,8 +7,10 @@
 #include "app/commands.h"
 #include "app/output.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/stop.h"
+#include "study/graph_state.h"
 #include "study/study.h"
 #include "train/branch.h"
 #include "train/plan.h"
@@ -30,20 +32,29 @@ struct StudyOptions {
   bool is_dry = false, shows_status = false;
 };
 
-void run_study(StudyOptions options) {
+// As it is, or as one JSON object on a line.
+void print(bool as_json, const std::string& text) {
+  if (as_json)
+    std::printf("%s\n", Json{{"text", text}}.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  else
+    std::fputs(text.c_str(), stdout);
+}
+
+void run_study(StudyOptions options, bool as_json) {
   study::Study study(options.file, options.overrides);
-  if (options.is_dry) {
-    std::fputs(study.dry_run(train::measure_flops()).c_str(), stdout);
-    return;
-  }
+  if (options.is_dry) return print(as_json, study.dry_run(train::measure_flops()));
   if (options.shows_status) {
-    std::fputs(study.status().c_str(), stdout);
+    if (as_json)
+      std::printf("%s\n",
+                  io::graph_json(study::graph_state(study.file(), study.plan(), study.store())).c_str());
+    else
+      std::fputs(study.status().c_str(), stdout);
     return;
   }
   install_stop_handlers();
   if (!options.until.empty()) options.work.until = kKinds.at(options.until);
   if (!study.work(options.work)) end_stopped("stopped; the same command goes on where this one ended");
-  std::fputs(study.write_tables().c_str(), stdout);
+  print(as_json, study.write_tables());
 }
 
 }  // namespace
@@ -65,7 +76,7 @@ void add_study(CLI::App& app) {
   command->footer(
       "Any number of processes may work on one study, also on machines that share its folder.\nExamples:\n"
       "  ropd study studies/annealing.yaml --dry-run\n  ropd study studies/annealing.yaml --only R-OPD");
-  command->callback([options] { run_study(*options); });
+  command->callback([options, command] { run_study(*options, wants_json(*command)); });
 }
 
 void add_branch(CLI::App& app) {

@@ -51,7 +51,9 @@ RandomStream stream_of(const rollout::Generator& generator, const Suite& suite,
 }
 
 // Names of people's labels are not part of what must agree.
-bool is_compared(const std::string& key) { return key != "model" && key != "suite"; }
+bool is_compared(const std::string& key) {
+  return key != "model" && key != "suite" && key != "suite_file" && key != "data";
+}
 
 // Writes generation.json into a new folder; in an old one, fails unless it says the same.
 void check_record(const Path& directory, const Json& record) {
@@ -87,21 +89,23 @@ Json generation_record(const rollout::Generator& generator, const Suite& suite,
                        const text::Tokenizer& tokenizer, const text::ChatTemplate& chat_template,
                        const GenerationOrigin& origin) {
   const auto& sampling = generator.config().sampling;
-  return {{"suite", suite.name},
-          {"suite_fingerprint", suite.fingerprint},
-          {"model", origin.model},
-          {"model_fingerprint", origin.model_fingerprint},
-          {"policy_step", generator.policy_step()},
-          {"tokenizer_fingerprint", tokenizer.fingerprint()},
-          {"template_hash", chat_template.hash()},
-          {"max_tokens", generator.config().max_response_tokens},
-          {"temperature", sampling.temperature},
-          {"top_p", sampling.top_p},
-          {"top_k", sampling.top_k},
-          {"greedy", sampling.greedy},
-          {"seed", origin.seed},
-          {"stream", stream_of(generator, suite, origin).name},
-          {"precision", generator.precision() == model::Precision::bf16 ? "bf16" : "f32"}};
+  Json record = {{"suite", suite.name},
+                 {"suite_fingerprint", suite.fingerprint},
+                 {"model", origin.model},
+                 {"model_fingerprint", origin.model_fingerprint},
+                 {"policy_step", generator.policy_step()},
+                 {"tokenizer_fingerprint", tokenizer.fingerprint()},
+                 {"template_hash", chat_template.hash()},
+                 {"max_tokens", generator.config().max_response_tokens},
+                 {"temperature", sampling.temperature},
+                 {"top_p", sampling.top_p},
+                 {"top_k", sampling.top_k},
+                 {"greedy", sampling.greedy},
+                 {"seed", origin.seed},
+                 {"stream", stream_of(generator, suite, origin).name},
+                 {"precision", generator.precision() == model::Precision::bf16 ? "bf16" : "f32"}};
+  if (!origin.suite_file.empty()) record.update({{"suite_file", origin.suite_file}, {"data", origin.data}});
+  return record;
 }
 
 GenerationResult generate_responses(rollout::Generator& generator, const Suite& suite,

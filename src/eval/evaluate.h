@@ -21,6 +21,8 @@ struct GenerationOrigin {
   std::string model;              // a path, for people; not compared
   std::string model_fingerprint;  // rollout::weights_fingerprint
   uint64_t seed = 1;
+  std::string suite_file = {},
+              data = {};  // as given to `ropd eval`, for commands that repeat it; not compared
 };
 
 struct GenerationResult {

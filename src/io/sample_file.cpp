@@ -1,8 +1,10 @@
 #include "io/sample_file.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include "base/error.h"
 #include "io/jsonl.h"
@@ -32,6 +34,13 @@ std::optional<double> logprob(const Json& json, const char* name) {
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
+// What only samples of evaluations and diagnoses have. `Sample` may be constant.
+template <class Sample>
+auto origins(Sample& sample) {
+  return std::array{std::pair("benchmark", &sample.benchmark), std::pair("source", &sample.source),
+                    std::pair("student", &sample.student)};
+}
+
 SampleChoice parse_choice(const Json& json) {
   return {json.at("text"), json.at("id"), logprob(json, "student_logprob"), logprob(json, "teacher_logprob")};
 }
@@ -39,15 +48,17 @@ SampleChoice parse_choice(const Json& json) {
 }  // namespace
 
 std::string sample_line(const ResponseSample& sample) {
-  OrderedJson json = {{"iteration", sample.iteration},
-                      {"query_id", sample.query_id},
-                      {"sample", sample.sample},
-                      {"question", sample.question},
-                      {"answer", sample.answer},
-                      {"correct", nullptr},
-                      {"finish", sample.finish == Finish::eos ? "eos" : "length"},
-                      {"num_tokens", sample.num_tokens},
-                      {"tokens", OrderedJson::array()}};
+  OrderedJson json = {{"iteration", sample.iteration}};
+  for (const auto& [name, value] : origins(sample))
+    if (!value->empty()) json[name] = *value;
+  json.update({{"query_id", sample.query_id},
+               {"sample", sample.sample},
+               {"question", sample.question},
+               {"answer", sample.answer},
+               {"correct", nullptr},
+               {"finish", sample.finish == Finish::eos ? "eos" : "length"},
+               {"num_tokens", sample.num_tokens},
+               {"tokens", OrderedJson::array()}});
   if (sample.correct) json["correct"] = *sample.correct;
   for (size_t t = 0; t < std::min(sample.tokens.size(), kMaxSampleTokens); ++t) {
     OrderedJson token = choice_json(sample.tokens[t].chosen);
@@ -70,6 +81,8 @@ ResponseSample parse_sample(const Json& json, const std::string& where) {
                           .question = json.at("question"),
                           .answer = json.at("answer"),
                           .finish = json.at("finish") == "eos" ? Finish::eos : Finish::length};
+    for (const auto& [name, value] : origins(sample))
+      if (const auto found = json.find(name); found != json.end()) *value = found->get<std::string>();
     if (json.at("correct").is_boolean()) sample.correct = json.at("correct").get<bool>();
     for (const Json& entry : json.at("tokens")) {
       if (sample.tokens.size() == kMaxSampleTokens) break;

@@ -41,6 +41,18 @@ TEST(SampleFile, IsReadAsItWasWritten) {
   EXPECT_EQ(sample_line(read[0]), sample_line(example()));
 }
 
+TEST(SampleFile, SaysOnlyWhereItIsFromWhatItIsFrom) {
+  EXPECT_THAT(sample_line(example()), testing::Not(testing::HasSubstr("benchmark")));
+  ResponseSample sample = example();
+  sample.benchmark = "aime24";
+  sample.source = "theta0";
+  sample.student = "R20";
+  const auto read = parse_sample(parse_json(sample_line(sample), "test"), "test");
+  EXPECT_EQ(read.benchmark, "aime24");
+  EXPECT_EQ(read.source, "theta0");
+  EXPECT_EQ(read.student, "R20");
+}
+
 TEST(SampleFile, IsBoundedHoweverLongAResponseIs) {
   ResponseSample sample = example();
   sample.tokens.assign(10'000, sample.tokens[0]);

@@ -1,5 +1,5 @@
 // A response as people read it: its tokens as text with what student and teacher thought of each. Made from a
-// rollout and its scores for a few responses an iteration; the live page and the report show it without a
+// rollout and its scores for a few responses of an iteration, evaluation or diagnosis; the live page and the report show it without a
 // model.
 #pragma once
 #include <cstdint>
@@ -26,7 +26,10 @@ struct SampleToken {
 };
 
 struct ResponseSample {
-  uint64_t iteration = 0;  // 0 = not of a training iteration
+  uint64_t iteration = 0;      // 0 = not of a training iteration
+  std::string benchmark = {};  // of an evaluation
+  std::string source = {};     // of a diagnosis: whose response it is
+  std::string student = {};    // of a diagnosis: who is asked about its tokens
   std::string query_id;
   uint32_t sample = 0;
   std::string question;

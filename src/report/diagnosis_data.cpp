@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "io/sample_file.h"
 
 namespace ropd::report {
 namespace {
@@ -127,6 +128,8 @@ DiagnosisData read_diagnosis(const Path& file) {
                                item.number("less_likely"), read_cumulative(item, where)});
   }
   read_probes(data, document, where);
+  if (const Path samples = file.parent_path() / "samples.jsonl"; std::filesystem::exists(samples))
+    data.samples = io::read_samples(samples);
   return data;
 }
 

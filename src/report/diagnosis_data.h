@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "records/response_sample.h"
 
 namespace ropd::report {
 
@@ -47,6 +48,7 @@ struct DiagnosisData {
   std::vector<LikelihoodChange> likelihood;
   std::vector<ProbeNorm> norms;
   std::vector<ProbeCosine> cosines;
+  std::vector<ResponseSample> samples;  // samples.jsonl beside the file; empty when absent
 };
 
 DiagnosisData read_diagnosis(const Path& file);

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/visible_text.h"
+
 namespace ropd::report {
 namespace {
 
@@ -19,7 +21,7 @@ std::string with_minus_sign(std::string text) {
 std::string escape_html(std::string_view text) {
   std::string out;
   out.reserve(text.size() + text.size() / 8);
-  for (const char c : text) {
+  for (const char c : visible_text(text)) {
     switch (c) {
       case '&':
         out += "&amp;";
@@ -36,15 +38,8 @@ std::string escape_html(std::string_view text) {
       case '\'':
         out += "&#39;";
         break;
-      case '\n':
-      case '\t':
-        out += c;
-        break;
       default:
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)
-          out += "\uFFFD";
-        else
-          out += c;
+        out += c;
     }
   }
   return out;

@@ -6,8 +6,7 @@
 
 namespace ropd::report {
 
-// & < > " ' become entities; control characters except tab and newline become U+FFFD, so that no reader sees
-// a broken document.
+// & < > " ' become entities; what could hide, reorder or break text becomes visible (base/visible_text.h).
 std::string escape_html(std::string_view text);
 
 // At most max_characters code points, the last one an ellipsis when something was left out.

@@ -14,7 +14,8 @@ TEST(EscapeHtml, LeavesNoMarkup) {
 
 TEST(EscapeHtml, KeepsLinesAndReplacesControls) {
   EXPECT_EQ(escape_html("a\n\tb"), "a\n\tb");
-  EXPECT_EQ(escape_html(std::string("a\0b\x1b[0m", 6)), "a\uFFFDb\uFFFD[0");
+  EXPECT_EQ(escape_html(std::string("a\0b\x1b[0m", 6)), "a␀b␛[0");
+  EXPECT_EQ(escape_html("a\u202Eb"), "a⟨U+202E⟩b");  // would turn the rest of the line around
 }
 
 TEST(Shorten, CountsCharactersAndNotBytes) {

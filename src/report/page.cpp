@@ -6,6 +6,7 @@
 
 #include "report/chart_files.h"
 #include "report/html.h"
+#include "report/samples_section.h"
 #include "report/settings_section.h"
 #include "report/style.h"
 #include "report/table_html.h"
@@ -14,7 +15,6 @@
 namespace ropd::report {
 namespace {
 
-constexpr size_t kMaxResponseCharacters = 2400;
 constexpr size_t kMaxDataCharacters = 40000;
 constexpr size_t kNumSamples = 4;
 // Enough for intervals whose ends move by a twentieth of a point between seeds.
@@ -80,39 +80,12 @@ std::vector<Figure> difference_figures(const PageContent& content, size_t set_in
   return {figure};
 }
 
-std::string response_html(const ShownResponse& shown) {
-  const SampleResponse& response = shown.response;
-  std::string meta =
-      escape_html(shorten(shown.label, 60)) + " · " + std::to_string(response.num_tokens) + " tokens";
-  if (response.is_cut) meta += " · cut at the limit";
-  meta += response.boxed ? " · boxed " + escape_html(shorten(*response.boxed, 60)) : " · nothing boxed";
-  // Equal texts are equal answers; other spellings would need the grader, so they get no verdict here.
-  const bool is_right = response.boxed && !response.answer.empty() && *response.boxed == response.answer;
-  return "<div><p class=\"meta\">" + meta + (is_right ? " · right" : "") + "</p><div class=\"response" +
-         (is_right ? " right" : "") + "\" tabindex=\"0\">" +
-         escape_html(shorten(response.text, kMaxResponseCharacters)) + "</div></div>\n";
-}
-
 std::string samples_section(const std::vector<SampleQuestion>& samples) {
   if (samples.empty()) return "";
-  std::string html;
-  for (const SampleQuestion& question : samples) {
-    const QueryKey& query = question.query;
-    const bool is_named = query.benchmark.empty() || query.query_id.starts_with(query.benchmark);
-    html += "<h3>" +
-            escape_html(shorten(is_named ? query.query_id : query.benchmark + ": " + query.query_id, 90)) +
-            (question.answer.empty()
-                 ? ""
-                 : " <span class=\"muted\">answer " + escape_html(shorten(question.answer, 90)) + "</span>") +
-            "</h3>\n<div class=\"side-by-side\">\n";
-    for (const ShownResponse& response : question.responses) html += response_html(response);
-    html += "</div>\n";
-  }
-  return section("Samples",
-                 "The first stored response of each model to the same queries, chosen by their place in the "
-                 "file and not "
-                 "by their content.",
-                 html);
+  return section(
+      "Samples",
+      "A response of each model to the same queries, chosen by their place and not by their content.",
+      marks_legend(samples) + samples_html(samples));
 }
 
 std::string head(const std::string& title) {
@@ -124,7 +97,7 @@ std::string head(const std::string& title) {
          "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n<title>" +
          escape_html(title) + "</title>\n<style>\n:root {" + kLightColours +
          "}\n@media (prefers-color-scheme: dark) { :root {" + kDarkColours + "} }\n@media print { :root {" +
-         kLightColours + "} }\n" + kChartStyle + kPageStyle + "</style>\n</head>\n";
+         kLightColours + "} }\n" + kChartStyle + kTokenStyle + kPageStyle + "</style>\n</head>\n";
 }
 
 std::string alarms(const Comparison& comparison) {
@@ -196,11 +169,12 @@ std::string body_html(const PageContent& content) {
       for (const stats::Table& table : diagnosis_tables(*run->diagnosis, number))
         tables += table_html(table, styles);
       const FigureGroup& group = diagnoses[number++];
+      const auto samples = diagnosis_samples(*run->diagnosis);
       html += section(group.heading + (number > 1 ? " " + std::to_string(number) : ""), group.introduction,
-                      tables + figures_html(group.figures));
+                      tables + figures_html(group.figures) + marks_legend(samples) + samples_html(samples));
     }
   return html + samples_section(content.samples) + setting_section(comparison) + config_section(comparison) +
-         reproduce_section(comparison, content.command, content.files);
+         reproduce_section(comparison, {content.page, content.title}, content.files);
 }
 
 }  // namespace
@@ -228,7 +202,7 @@ std::vector<FigureGroup> page_figures(const PageContent& content) {
 }
 
 PageContent make_content(const Comparison& comparison, const std::string& title) {
-  PageContent content{.title = title, .command = "", .files = "", .comparison = &comparison};
+  PageContent content{.title = title, .page = "", .files = "", .comparison = &comparison};
   for (const ResultSet& set : comparison.results)
     content.analyses.push_back(analyse(comparison, set, kBootstrap));
   content.findings = findings(comparison, content.analyses, kBootstrap);
@@ -245,13 +219,11 @@ std::string render_page(const PageContent& content) {
 
 size_t write_report(std::span<const std::string> arguments, const Path& out, const std::string& title) {
   std::vector<RunData> runs;
-  std::string command = "ropd report";
-  for (const std::string& argument : arguments) command += " " + shell_word(argument);
   for (const std::string& argument : expand_arguments({arguments.begin(), arguments.end()}))
     runs.push_back(read_run(argument));
   const Comparison comparison = compare_methods(runs);
   PageContent content = make_content(comparison, title);
-  content.command = command + " --out " + shell_word(out.string());
+  content.page = out.string();
   content.files = out.stem().string() + "_files";
   const Path directory = std::filesystem::absolute(out).parent_path() / content.files;
   size_t num_figures = 0;

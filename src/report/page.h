@@ -14,8 +14,8 @@ namespace ropd::report {
 
 struct PageContent {
   std::string title;
-  std::string command;  // that makes this report again
-  std::string files;    // the folder beside the page that holds tables and figures, by its name
+  std::string page;   // where it is written
+  std::string files;  // the folder beside the page that holds tables and figures, by its name
   const Comparison* comparison = nullptr;
   std::vector<std::string> findings;
   std::vector<Analysis> analyses;  // [Comparison::results]

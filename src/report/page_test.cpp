@@ -32,7 +32,7 @@ class Page : public ::testing::Test {
     for (const std::string& argument : arguments_) runs.push_back(read_run(argument));
     const Comparison comparison = compare_methods(runs);
     PageContent content = make_content(comparison, "A <title> & more");
-    content.command = "ropd report " + arguments_[0];
+    content.page = "out/report.html";
     content.files = "report_files";
     return render_page(content);
   }
@@ -52,7 +52,7 @@ TEST_F(Page, TellsTheWholeStory) {
   EXPECT_THAT(html, HasSubstr("current until trigger, then initial"));
   EXPECT_THAT(html, HasSubstr("curriculum.stages[0].iterations"));  // in the differences
   EXPECT_THAT(html, HasSubstr("=2e=4;a=5;c=3;a=4;d=2;d=6;#6~"));
-  EXPECT_THAT(html, HasSubstr("ropd report initial student="));
+  EXPECT_THAT(html, HasSubstr("ropd report &#39;initial student="));  // quoted for a shell
 }
 
 TEST_F(Page, FetchesNothingAndRunsNothing) {

@@ -91,6 +91,12 @@ std::vector<Path> sorted_entries(const Path& directory) {
 
 PrefixResult read_prefixes(const Path& path);
 
+std::string value_of(const Settings& settings, const std::string& key) {
+  for (const auto& [name, value] : settings)
+    if (name == key) return value;
+  return "";
+}
+
 void add_evaluation(RunData& run, const Path& directory) {
   if (!std::filesystem::exists(directory / "summary.json")) return;
   EvaluationData& evaluation = run.evaluations.emplace_back();
@@ -102,6 +108,9 @@ void add_evaluation(RunData& run, const Path& directory) {
   evaluation.summary = stats::read_summary(directory);
   const Path responses = directory / "responses.jsonl";
   if (std::filesystem::exists(responses)) evaluation.responses = responses;
+  if (const Path file = directory / "generation.json"; std::filesystem::exists(file))
+    flatten(evaluation.generation, "", read_json(file), 0);
+  if (std::filesystem::exists(directory / "samples.jsonl")) evaluation.samples = directory / "samples.jsonl";
 }
 
 void find_evaluations(RunData& run) {
@@ -121,6 +130,11 @@ void find_rollouts(RunData& run) {
     if (!is_sampled) continue;
     if (run.first_rollouts.empty()) run.first_rollouts = file;
     run.last_rollouts = file;
+  }
+  for (const Path& file : sorted_entries(run.path / "samples")) {
+    if (file.extension() != ".jsonl") continue;
+    if (run.first_samples.empty()) run.first_samples = file;
+    run.last_samples = file;
   }
   const Path bank = run.path / "banks" / "initial.jsonl";
   if (std::filesystem::exists(bank)) run.first_rollouts = bank;
@@ -152,11 +166,8 @@ std::optional<uint64_t> RunData::tau() const {
   return iterations.empty() ? std::nullopt : iterations.back().trigger.tau;
 }
 
-std::string RunData::setting(const std::string& key) const {
-  for (const auto& [name, value] : config)
-    if (name == key) return value;
-  return "";
-}
+std::string RunData::setting(const std::string& key) const { return value_of(config, key); }
+std::string EvaluationData::setting(const std::string& key) const { return value_of(generation, key); }
 
 std::string RunData::order() const {
   const std::string order = setting("data.order_seed"), seed = setting("seed");

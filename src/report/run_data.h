@@ -28,7 +28,11 @@ struct EvaluationData {
   std::string name;              // of the folder below eval/
   std::optional<uint64_t> step;  // step-00060: made while training, after this optimization step
   stats::EvaluationSummary summary;
-  Path responses;  // responses.jsonl, empty when absent
+  Path responses, samples;  // responses.jsonl, samples.jsonl; empty when absent
+  std::vector<std::pair<std::string, std::string>> generation = {};  // generation.json, flattened
+
+  // Of generation.json; "" when absent.
+  std::string setting(const std::string& key) const;
 };
 
 struct RunData {
@@ -44,6 +48,7 @@ struct RunData {
   // files of responses, empty when absent
   Path first_rollouts;  // of the initial policy: the first iteration that sampled, or the initial bank
   Path last_rollouts;   // of the last iteration that sampled from the current policy
+  Path first_samples, last_samples;  // samples/ of the first and the last iteration
 
   bool is_trained() const { return !iterations.empty(); }
   std::optional<uint64_t> tau() const;

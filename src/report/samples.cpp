@@ -1,9 +1,11 @@
 #include "report/samples.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/json.h"
 #include "io/jsonl.h"
+#include "io/sample_file.h"
 
 namespace ropd::report {
 namespace {
@@ -86,40 +88,129 @@ std::vector<SampleResponse> find_responses(const Path& responses, const std::vec
   return samples;
 }
 
-std::vector<SampleQuestion> compare_samples(const Comparison& comparison, size_t count) {
-  struct Source {
-    std::string label;
-    Path file;
-  };
+SampleResponse to_response(const ResponseSample& sample) {
+  SampleResponse response{.query = {sample.benchmark, sample.query_id},
+                          .answer = sample.answer,
+                          .text = "",
+                          .num_tokens = static_cast<int64_t>(sample.num_tokens),
+                          .is_cut = sample.finish == Finish::length,
+                          .boxed = {},
+                          .question = sample.question,
+                          .correct = sample.correct,
+                          .tokens = sample.tokens};
+  for (const SampleToken& token : sample.tokens) response.text += token.chosen.text;
+  response.boxed = last_boxed(response.text);
+  return response;
+}
+
+namespace {
+
+// Where the responses of one column are.
+struct Source {
+  std::string label;
+  Path file;  // all of them; empty when absent
+  std::vector<SampleResponse> kept;
+};
+
+std::vector<SampleResponse> read_kept(const Path& file) {
+  std::vector<SampleResponse> kept;
+  if (file.empty() || !std::filesystem::exists(file)) return kept;
+  for (const ResponseSample& sample : io::read_samples(file)) kept.push_back(to_response(sample));
+  return kept;
+}
+
+std::vector<Source> evaluation_sources(const Comparison& comparison) {
   std::vector<Source> sources;
   for (const Method& method : comparison.methods)
     for (const RunData* run : method.runs) {
-      Path newest;
+      const EvaluationData* newest = nullptr;
       for (const EvaluationData& evaluation : run->evaluations)
-        if (!evaluation.responses.empty()) newest = evaluation.responses;
-      if (newest.empty() || sources.size() >= kMaxSources) continue;
-      sources.push_back({method.label, newest});
+        if (!evaluation.responses.empty() || !evaluation.samples.empty()) newest = &evaluation;
+      if (!newest || sources.size() >= kMaxSources) continue;
+      sources.push_back({method.label, newest->responses, read_kept(newest->samples)});
       break;  // one run speaks for its method
     }
-  if (sources.empty())
-    for (const Method& method : comparison.methods)
-      for (const RunData* run : method.runs)
-        if (!run->first_rollouts.empty() && !run->last_rollouts.empty())
-          sources = {{method.label + ", first rollouts", run->first_rollouts},
-                     {method.label + ", last rollouts", run->last_rollouts}};
+  return sources;
+}
+
+std::vector<Source> rollout_sources(const Comparison& comparison) {
+  std::vector<Source> sources;
+  for (const Method& method : comparison.methods)
+    for (const RunData* run : method.runs)
+      if ((!run->first_rollouts.empty() && !run->last_rollouts.empty()) || !run->last_samples.empty())
+        sources = {{method.label + ", first rollouts", run->first_rollouts, read_kept(run->first_samples)},
+                   {method.label + ", last rollouts", run->last_rollouts, read_kept(run->last_samples)}};
+  return sources;
+}
+
+// Queries of responses that were kept for reading go first: those of the source that kept most.
+std::vector<QueryKey> shared_queries(const std::vector<Source>& sources, size_t count) {
+  const auto best =
+      std::ranges::max_element(sources, {}, [](const Source& source) { return source.kept.size(); });
+  std::vector<QueryKey> queries;
+  if (best->kept.empty()) return choose_queries(sources.front().file, count);
+  count = std::min(count, best->kept.size());
+  for (size_t i = 0; i < count; ++i) {
+    const QueryKey& query = best->kept[i * best->kept.size() / count].query;
+    if (std::ranges::find(queries, query) == queries.end()) queries.push_back(query);
+  }
+  return queries;
+}
+
+// The source's response to each query that it has answered.
+std::vector<SampleResponse> responses_of(const Source& source, const std::vector<QueryKey>& queries) {
+  std::vector<SampleResponse> found;
+  std::vector<QueryKey> missing;
+  for (const QueryKey& query : queries) {
+    const auto kept = std::ranges::find(source.kept, query, &SampleResponse::query);
+    if (kept != source.kept.end())
+      found.push_back(*kept);
+    else
+      missing.push_back(query);
+  }
+  if (missing.empty() || source.file.empty()) return found;
+  for (SampleResponse& response : find_responses(source.file, missing)) found.push_back(std::move(response));
+  return found;
+}
+
+void add_response(SampleQuestion& question, const std::string& label, SampleResponse response) {
+  if (question.answer.empty()) question.answer = response.answer;
+  if (question.question.empty()) question.question = response.question;
+  question.responses.push_back({label, std::move(response)});
+}
+
+}  // namespace
+
+std::vector<SampleQuestion> compare_samples(const Comparison& comparison, size_t count) {
+  std::vector<Source> sources = evaluation_sources(comparison);
+  if (sources.empty()) sources = rollout_sources(comparison);
   std::vector<SampleQuestion> questions;
   if (sources.empty()) return questions;
-  const auto queries = choose_queries(sources.front().file, count);
-  for (const QueryKey& query : queries) questions.push_back({.query = query, .answer = "", .responses = {}});
-  for (const Source& source : sources)
-    for (SampleResponse& response : find_responses(source.file, queries)) {
-      const auto at = std::find(queries.begin(), queries.end(), response.query) - queries.begin();
-      SampleQuestion& question = questions[static_cast<size_t>(at)];
-      if (question.answer.empty()) question.answer = response.answer;
-      question.responses.push_back({source.label, std::move(response)});
+  const auto queries = shared_queries(sources, count);
+  for (const QueryKey& query : queries) questions.push_back({.query = query});
+  bool is_any_kept = false;
+  for (const Source& source : sources) {
+    is_any_kept |= !source.kept.empty();
+    for (SampleResponse& response : responses_of(source, queries)) {
+      const auto at = std::ranges::find(queries, response.query) - queries.begin();
+      add_response(questions[static_cast<size_t>(at)], source.label, std::move(response));
     }
-  const size_t least = std::min<size_t>(2, sources.size());
+  }
+  const size_t least = is_any_kept ? 1 : std::min<size_t>(2, sources.size());
   std::erase_if(questions, [&](const SampleQuestion& question) { return question.responses.size() < least; });
+  return questions;
+}
+
+std::vector<SampleQuestion> diagnosis_samples(const DiagnosisData& diagnosis) {
+  std::vector<SampleQuestion> questions;
+  for (const ResponseSample& sample : diagnosis.samples) {
+    // The source takes the benchmark's place: it is what tells equal queries apart here.
+    const QueryKey key{"prefixes of " + sample.source,
+                       sample.query_id + ", sample " + std::to_string(sample.sample)};
+    auto found = std::ranges::find(questions, key, &SampleQuestion::query);
+    if (found == questions.end()) found = questions.insert(found, {.query = key});
+    add_response(*found, "as " + sample.student + " sees it", to_response(sample));
+  }
   return questions;
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
+#include "io/sample_file.h"
 #include "support/run_fixture.h"
 #include "support/test_data.h"
 
@@ -73,6 +74,61 @@ TEST_F(Responses, EveryMethodAnswersTheSameQueries) {
   EXPECT_EQ(samples[0].responses[2].label, "current");
   EXPECT_EQ(samples[0].answer, "6");
   EXPECT_LT(samples[0].responses[0].response.num_tokens, samples[0].responses[2].response.num_tokens);
+}
+
+ResponseSample kept(const std::string& id, const std::string& text) {
+  return {.benchmark = "digits-06",
+          .query_id = id,
+          .question = "what is " + id + "?",
+          .answer = "6",
+          .correct = false,
+          .finish = Finish::length,
+          .num_tokens = 90,
+          .tokens = {{{text, 1, -0.5, -1.5}, {}}}};
+}
+
+TEST_F(Responses, ThoseKeptForReadingGoFirst) {
+  std::vector<RunData> runs;
+  for (const size_t i : {0u, 2u}) {
+    const auto fake = test::fake_laboratory()[i];
+    const Path path = directory_ / ("run" + std::to_string(i));
+    test::write_fake_run(path, fake);
+    if (i == 0)
+      io::write_samples(path / "eval/final/samples.jsonl",
+                        {kept("digits-06-103", "three"), kept("digits-06-105", "five")});
+    runs.push_back(read_run(fake.name + "=" + path.string()));
+  }
+  const Comparison comparison = compare_methods(runs);
+  const auto samples = compare_samples(comparison, 4);
+  ASSERT_EQ(samples.size(), 2u);
+  EXPECT_EQ(samples[1].query.query_id, "digits-06-105");
+  EXPECT_EQ(samples[1].question, "what is digits-06-105?");
+  ASSERT_EQ(samples[1].responses.size(), 2u);
+  const SampleResponse& first = samples[1].responses[0].response;
+  EXPECT_EQ(first.text, "five");
+  EXPECT_EQ(first.tokens.size(), 1u);
+  EXPECT_EQ(first.correct, false);
+  EXPECT_TRUE(first.is_cut);
+  EXPECT_EQ(first.num_tokens, 90);
+  const SampleResponse& second = samples[1].responses[1].response;  // kept nothing: from its responses.jsonl
+  EXPECT_TRUE(second.tokens.empty());
+  EXPECT_THAT(second.text, ::testing::HasSubstr("boxed{6}"));
+}
+
+TEST(DiagnosisSamples, AreGroupedByTheResponse) {
+  DiagnosisData diagnosis;
+  for (const char* student : {"theta0", "R20"})
+    for (const char* id : {"q1", "q2"}) {
+      diagnosis.samples.push_back(kept(id, "text"));
+      diagnosis.samples.back().benchmark = "";
+      diagnosis.samples.back().source = "theta0";
+      diagnosis.samples.back().student = student;
+    }
+  const auto samples = diagnosis_samples(diagnosis);
+  ASSERT_EQ(samples.size(), 2u);
+  EXPECT_EQ(samples[0].query.query_id, "q1, sample 0");
+  ASSERT_EQ(samples[0].responses.size(), 2u);
+  EXPECT_EQ(samples[0].responses[1].label, "as R20 sees it");
 }
 
 TEST_F(Responses, RolloutsServeWithoutEvaluations) {

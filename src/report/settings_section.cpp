@@ -117,21 +117,61 @@ std::string shell_word(const std::string& text) {
   return quoted + "'";
 }
 
-std::string reproduce_commands(const Comparison& comparison, const std::string& report_command) {
-  std::string commands;
+namespace {
+
+Path with_suffix(const Path& path, const std::string& suffix) {
+  Path clean = path;
+  if (clean.filename().empty()) clean = clean.parent_path();  // a trailing slash
+  return clean.parent_path() / (clean.filename().string() + suffix);
+}
+
+// What `ropd eval` was asked, with another model and folder; empty when that is not known.
+std::string evaluation_command(const EvaluationData& evaluation, const std::string& model, const Path& out) {
+  if (evaluation.setting("suite_file").empty()) return "";
+  std::string budgets;
+  for (const uint32_t budget : evaluation.summary.budgets)
+    budgets += (budgets.empty() ? "" : ",") + std::to_string(budget);
+  std::string command = "ropd eval --model " + shell_word(model) + " --budgets " + budgets;
+  for (const auto& [option, key] : {std::pair{"--suite", "suite_file"},
+                                    {"--data", "data"},
+                                    {"--max-tokens", "max_tokens"},
+                                    {"--temperature", "temperature"},
+                                    {"--top-p", "top_p"},
+                                    {"--seed", "seed"},
+                                    {"--precision", "precision"}})
+    command += std::string(" ") + option + " " + shell_word(evaluation.setting(key));
+  return command + " --out " + shell_word(out.string()) + "\n";
+}
+
+}  // namespace
+
+std::string reproduce_commands(const Comparison& comparison, const ReportCommand& report) {
+  std::string commands, sources;
   std::set<Path> seen;
   for (const Method& method : comparison.methods)
     for (const RunData* run : method.runs) {
-      if (run->config.empty() || !seen.insert(run->path).second) continue;
+      if (!seen.insert(run->path).second) continue;
       // A folder that holds a run is never trained into again.
-      const Path again = run->path.parent_path() / (run->path.filename().string() + "-again");
-      commands += "ropd train " + shell_word((run->path / "config.yaml").string()) + " " +
-                  shell_word("output=" + again.string()) + "\n";
+      const Path again = with_suffix(run->path, "-again");
+      std::string own;
+      if (!run->config.empty())
+        own += "ropd train " + shell_word((run->path / "config.yaml").string()) + " " +
+               shell_word("output=" + again.string()) + "\n";
+      for (const EvaluationData& evaluation : run->evaluations) {
+        if (evaluation.step) continue;                                           // training makes those
+        const bool is_own = evaluation.summary.path.parent_path() == run->path;  // not below eval/
+        own +=
+            evaluation_command(evaluation, run->config.empty() ? evaluation.setting("model") : again.string(),
+                               is_own ? again : again / "eval" / evaluation.name);
+      }
+      sources += " " + shell_word(method.label + "=" + (own.empty() ? run->path : again).string());
+      commands += own;
     }
-  return commands + report_command + "\n";
+  return commands + "ropd report" + sources + " --title " + shell_word(report.title) + " --out " +
+         shell_word(with_suffix(Path(report.page).replace_extension(), "-again.html").string()) + "\n";
 }
 
-std::string reproduce_section(const Comparison& comparison, const std::string& report_command,
+std::string reproduce_section(const Comparison& comparison, const ReportCommand& report,
                               const std::string& files) {
   std::string facts;
   std::set<std::string> seen;
@@ -147,7 +187,7 @@ std::string reproduce_section(const Comparison& comparison, const std::string& r
       "this where the report was made, with <code>build</code> in the path. The same configuration and seed "
       "give the same "
       "numbers, also after an interruption.</p>\n<pre>" +
-      escape_html(reproduce_commands(comparison, report_command)) +
+      escape_html(reproduce_commands(comparison, report)) +
       "</pre>\n<p>Every figure (SVG, CSV, gnuplot) and table (text, Markdown, LaTeX, CSV) was also written "
       "as a file into "
       "<code>" +

@@ -10,6 +10,7 @@ inline constexpr const char* kLightColours = R"(
   --s0: #0067a3; --s1: #b84700; --s2: #00785a; --s3: #a03580; --s4: #7a5c00; --s5: #5546b8; --s6: #5f6670; --s7: #1b1e23;
   --p0: #2f6db5; --p1: #a5c8ee; --p2: #f3c67f; --p3: #b54a12;
   --on-p0: #ffffff; --on-p1: #1b1e23; --on-p2: #1b1e23; --on-p3: #ffffff;
+  --less: #fbe3cb; --less-line: #b84700; --more: #d8e9f9; --more-line: #0067a3; --good: #00785a; --bad: #b3261e;
 )";
 
 inline constexpr const char* kDarkColours = R"(
@@ -17,6 +18,7 @@ inline constexpr const char* kDarkColours = R"(
   --s0: #5cb3ee; --s1: #ff9159; --s2: #3fcf9f; --s3: #ec8fc9; --s4: #dcb63f; --s5: #a99df5; --s6: #a0a7b1; --s7: #e6e8eb;
   --p0: #4f8fd9; --p1: #24476f; --p2: #6b4d18; --p3: #e07a3c;
   --on-p0: #0d1117; --on-p1: #e6e8eb; --on-p2: #f5e6cb; --on-p3: #14161a;
+  --less: #4a2d12; --less-line: #ff9159; --more: #16344f; --more-line: #5cb3ee; --good: #3fcf9f; --bad: #ff8a80;
 )";
 
 inline constexpr const char* kChartStyle = R"(
@@ -49,6 +51,14 @@ inline constexpr const char* kChartStyle = R"(
 .chart .value.p0 { fill: var(--on-p0); } .chart .value.p1 { fill: var(--on-p1); }
 .chart .value.p2 { fill: var(--on-p2); } .chart .value.p3 { fill: var(--on-p3); }
 .chart text.label.row { stroke: none; }
+)";
+
+// Marks of tokens (token_marks.h): colour, kind of line and its width say the same.
+inline constexpr const char* kTokenStyle = R"(
+.token { border-radius: 2px; unicode-bidi: isolate; -webkit-box-decoration-break: clone; box-decoration-break: clone; }
+.less1, .less2, .less3 { background: var(--less); border-bottom: 1px solid var(--less-line); } .less2 { border-bottom-width: 2px; } .less3 { border-bottom-width: 4px; }
+.more1, .more2, .more3 { background: var(--more); border-bottom: 1px dotted var(--more-line); } .more2 { border-bottom-width: 2px; } .more3 { border-bottom-width: 4px; }
+.legend .token { padding: 0 .35em; color: var(--ink); font-variant-numeric: tabular-nums; }
 )";
 
 inline constexpr const char* kPageStyle = R"(
@@ -100,7 +110,16 @@ figcaption { font-size: .875rem; line-height: 1.45; margin-top: .4em; }
 .side-by-side > div { min-width: 0; break-inside: avoid; }
 .response { background: var(--panel); border-left: 3px solid var(--rule); padding: .6em .8em; margin: .3em 0 0; white-space: pre-wrap;
   overflow-wrap: anywhere; max-height: 22em; overflow-y: auto; }
-.response.right { border-left-color: var(--s2); }
+.response { line-height: 1.75; } .response.right { border-left-color: var(--good); } .response.wrong { border-left: 4px double var(--bad); }
+.sample { margin: 1.8em 0 2.6em; } .sample h3 { margin: 0 0 .3em; }
+.question { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace; font-size: .8125rem; white-space: pre-wrap; overflow-wrap: anywhere; }
+.expected, .legend { font-size: .875rem; color: var(--muted); max-width: 60em; line-height: 1.7; } .expected code { color: var(--ink); }
+.whose { font-weight: 600; margin: 0; overflow-wrap: anywhere; } table.small { font-size: .8125rem; } table.small th, table.small td { padding: 2px 9px; }
+.response .token { cursor: help; } .response .token:hover, .response .token:focus { outline: 2px solid var(--ink); }
+.response .token:hover::after, .response .token:focus::after { content: attr(data-about); position: fixed; left: 0; right: 0; bottom: 0; z-index: 1;
+  background: var(--panel); color: var(--ink); border-top: 1px solid var(--rule); box-shadow: 0 -4px 18px rgb(0 0 0 / .12);
+  padding: .7em max(24px, calc(50vw - 506px)) .9em; white-space: pre; overflow: hidden; line-height: 1.45; min-height: 10.4em; }
+.response .token:hover::after { z-index: 2; }
 .meta { font-size: .8125rem; margin: 0; }
 pre { background: var(--panel); padding: .8em 1em; overflow-x: auto; margin: .6em 0; line-height: 1.5; max-height: 34em; }
 details > summary:focus-visible, a:focus-visible, .response:focus-visible { outline: 2px solid var(--s0); outline-offset: 2px; }
@@ -112,7 +131,7 @@ footer { margin-top: 3.5em; font-size: .8125rem; color: var(--muted); }
   th, td { padding: 5px 8px; } table { font-size: .875rem; }
 }
 @media print {
-  .data, nav { display: none; }
+  .data, nav { display: none; } .response .token::after { display: none; }
   main { max-width: none; padding: 0; } body { font-size: 10.5pt; } h2 { break-after: avoid; } .response { max-height: none; overflow: visible; }
   .scroll, pre { overflow: visible; } pre { white-space: pre-wrap; max-height: none; } .figures { grid-template-columns: 1fr 1fr; gap: 18px 24px; }
   a { color: inherit; text-decoration: none; }

@@ -8,18 +8,9 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace ropd::study {
-namespace {
-
-std::string this_process() {
-  char host[256] = "unknown";
-  gethostname(host, sizeof host - 1);
-  return std::string(host) + ", process " + std::to_string(getpid());
-}
-
-}  // namespace
-
 Claim::Claim(const Path& folder, const std::string& node) : path_(folder / node) {
   std::filesystem::create_directories(folder);
   const int descriptor = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -32,7 +23,9 @@ Claim::Claim(const Path& folder, const std::string& node) : path_(folder / node)
            " (does the file system of the study's folder have locks?)");
     return;
   }
-  const std::string holder = this_process() + "\n";
+  const io::ProcessIdentity self = io::this_process();
+  const std::string holder =
+      Json{{"host", self.host}, {"pid", self.pid}, {"start_ticks", self.start_ticks}}.dump() + "\n";
   if (ftruncate(descriptor, 0) != 0 ||
       pwrite(descriptor, holder.data(), holder.size(), 0) != static_cast<ssize_t>(holder.size())) {
     const int reason = errno;
@@ -46,15 +39,20 @@ Claim::~Claim() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-std::string claim_holder(const Path& folder, const std::string& node) {
+std::optional<io::ProcessIdentity> claim_holder(const Path& folder, const std::string& node) {
   const Path path = folder / node;
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return "";
+  if (descriptor < 0) return std::nullopt;
   const bool is_free = flock(descriptor, LOCK_SH | LOCK_NB) == 0;
   close(descriptor);
-  if (is_free) return "";
-  std::string holder = read_file(path, 1024);
-  return holder.substr(0, holder.find('\n'));
+  if (is_free) return std::nullopt;
+  try {
+    const Json json = parse_json(read_file(path, 1024), path.string());
+    return io::ProcessIdentity{json.at("host"), json.at("pid"), json.at("start_ticks")};
+  } catch (const Error&) {  // locked a moment ago and not written yet
+  } catch (const Json::exception&) {
+  }
+  return io::ProcessIdentity{.host = "another process"};
 }
 
 }  // namespace ropd::study

@@ -2,9 +2,11 @@
 // so a dead claim is simply taken over. On folders that machines share their file system must lock (NFSv4,
 // Lustre with flock).
 #pragma once
+#include <optional>
 #include <string>
 
 #include "base/file.h"
+#include "io/progress_file.h"
 
 namespace ropd::study {
 
@@ -22,7 +24,7 @@ class Claim {
   int descriptor_ = -1;
 };
 
-// Host and process of the living holder; empty when there is none.
-std::string claim_holder(const Path& folder, const std::string& node);
+// The living holder; nothing when there is none.
+std::optional<io::ProcessIdentity> claim_holder(const Path& folder, const std::string& node);
 
 }  // namespace ropd::study

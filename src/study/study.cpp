@@ -13,6 +13,7 @@
 #include "base/stop.h"
 #include "eval/suite.h"
 #include "study/claim.h"
+#include "study/graph_state.h"
 #include "study/tables.h"
 
 namespace ropd::study {
@@ -95,12 +96,14 @@ bool Study::work(const WorkOptions& options) {
       is_left |= !is_done;
       if (is_done) forecast.forget(node.id);  // another process made it
     }
+    write_graph_state(file_, current, store_);
     if (!is_left) return true;
     bool has_made = false;
     for (const Node* node : ready_nodes(current.graph, [&](const Node& n) { return store_.is_done(n); })) {
       if (!has_work(current, *node, options)) continue;
       const Claim claim(store_.claims(), node->id);
       if (!claim.is_held()) continue;
+      write_graph_state(file_, current, store_);
       store_.refresh();
       if (!store_.is_done(*node) &&  // another process may have been faster
           !make(current, *node, forecast))
@@ -177,12 +180,13 @@ std::string Study::status() {
   for (const Node& node : current.graph.nodes) {
     const bool is_done = store_.is_done(node);
     num_done += is_done;
-    const std::string holder = is_done ? "" : claim_holder(store_.claims(), node.id);
-    text += fmt::format("{:<8} {:<10} {}\n",
-                        is_done          ? "done"
-                        : holder.empty() ? "open"
-                                         : "working",
-                        kind_name(node.kind), node.label + (holder.empty() ? "" : " (" + holder + ")"));
+    const auto holder = is_done ? std::nullopt : claim_holder(store_.claims(), node.id);
+    text += fmt::format("{:<8} {:<10} {}{}\n",
+                        is_done  ? "done"
+                        : holder ? "working"
+                                 : "open",
+                        kind_name(node.kind), node.label,
+                        holder ? fmt::format(" ({}, process {})", holder->host, holder->pid) : "");
   }
   return text + fmt::format("{} of {} nodes done{}\n", num_done, current.graph.nodes.size(),
                             current.is_complete() ? "" : "; more appear when tau is known");

@@ -10,6 +10,7 @@
 #include "diagnostics/probes.h"
 #include "eval/evaluate.h"
 #include "eval/responses.h"
+#include "eval/samples.h"
 #include "io/checkpoint.h"
 #include "io/model_directory.h"
 #include "io/run_directory.h"
@@ -23,6 +24,7 @@
 #include "train/model_pair.h"
 #include "train/queries.h"
 #include "train/session.h"
+#include "train/teacher_translation.h"
 
 namespace ropd::study {
 namespace {
@@ -151,6 +153,23 @@ bool make_prefixes(const Workshop& workshop, const Node& node) {
                         workshop.store.prefixes(node.id));
 }
 
+// Responses for reading, with both sides of the pair; of a teacher that reads other ids only the model's own.
+void write_samples(const Workshop& workshop, const Node& node, const eval::Suite& suite,
+                   const model::Weights& evaluated) {
+  const train::TrainConfig& run = workshop.runs[node.run].config;
+  const EvaluationConfig& evaluation = workshop.file.config.evaluations[node.item];
+  const Path tokenizer = node.is_teacher ? run.teacher : run.student;
+  const auto other = model::map_weights(
+      std::make_shared<const io::ModelDirectory>(node.is_teacher ? run.student : run.teacher));
+  const model::Weights& student = node.is_teacher ? other : evaluated;
+  const model::Weights& teacher = node.is_teacher ? evaluated : other;
+  const bool is_shared = !train::teacher_vocabulary(run.student, student.config, run.teacher, teacher.config);
+  eval::write_samples(workshop.store.evaluation(node.id), suite, text::Tokenizer::load(tokenizer),
+                      run.metrics.samples,
+                      is_shared ? eval::score_by(student, teacher, evaluation.precision)
+                                : eval::score_by(evaluated, std::nullopt, evaluation.precision));
+}
+
 bool make_evaluation(const Workshop& workshop, const Node& node) {
   const EvaluationConfig& evaluation = workshop.file.config.evaluations[node.item];
   const Path model = node.is_teacher ? Path(workshop.runs[node.run].config.teacher)
@@ -166,8 +185,10 @@ bool make_evaluation(const Workshop& workshop, const Node& node) {
   rollout::LocalGenerator engine(weights, evaluation.precision, config);
   const auto generated =
       eval::generate_responses(engine, suite, tokenizer, text::ChatTemplate::load(model), folder,
-                               {node.label, rollout::weights_fingerprint(weights), evaluation.seed});
+                               {model.string(), rollout::weights_fingerprint(weights), evaluation.seed,
+                                evaluation.suite, evaluation.data});
   if (!generated.is_finished) return false;
+  write_samples(workshop, node, suite, weights);
   eval::GradingConfig scoring;
   for (const uint64_t budget : evaluation.budgets) scoring.budgets.push_back(static_cast<uint32_t>(budget));
   if (scoring.budgets.empty()) scoring.budgets.push_back(static_cast<uint32_t>(evaluation.max_tokens));

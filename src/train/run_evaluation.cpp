@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "eval/evaluate.h"
 #include "eval/responses.h"
+#include "eval/samples.h"
 #include "eval/suite.h"
 #include "rollout/fingerprint.h"
 #include "rollout/local_generator.h"
@@ -40,6 +42,11 @@ bool evaluate_student(const TrainConfig& config, const io::RunDirectory& directo
                                {config.student + " after " + std::to_string(step) + " steps",
                                 rollout::weights_fingerprint(student), config.seed});
   if (!generated.is_finished) return false;
+  // A teacher with another tokenizer would need its own prompts; then only the student's side is shown.
+  eval::write_samples(
+      folder, suite, tokenizer, config.metrics.samples,
+      eval::score_by(student, models.vocabulary_map ? std::nullopt : std::optional(models.teacher_weights),
+                     config.rollout.precision));
   eval::GradingConfig scoring;
   for (const uint64_t budget : config.eval.budgets) scoring.budgets.push_back(static_cast<uint32_t>(budget));
   if (scoring.budgets.empty()) scoring.budgets.push_back(static_cast<uint32_t>(config.eval.max_tokens));

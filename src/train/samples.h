@@ -11,9 +11,6 @@
 
 namespace ropd::train {
 
-// `count` indices spread evenly over a batch of `size`.
-std::vector<size_t> choose_samples(size_t size, size_t count);
-
 // Of a batch with its scores, in the batch's order. Queries give questions and answers; a rollout of another
 // query has its own answer and no question.
 std::vector<ResponseSample> make_samples(uint64_t iteration, std::span<const Rollout> rollouts,

@@ -7,13 +7,6 @@
 namespace ropd::train {
 namespace {
 
-TEST(ChooseSamples, SpreadsOverTheBatch) {
-  EXPECT_EQ(choose_samples(480, 4), (std::vector<size_t>{0, 120, 240, 360}));
-  EXPECT_EQ(choose_samples(3, 8), (std::vector<size_t>{0, 1, 2}));
-  EXPECT_TRUE(choose_samples(0, 4).empty());
-  EXPECT_TRUE(choose_samples(480, 0).empty());
-}
-
 TEST(MakeSamples, GradesWhatHasAnAnswer) {
   const auto tokenizer = text::TestTokenizer{.tokens = text::TestTokenizer::with_all_bytes()}.tokenizer();
   QuerySet queries;

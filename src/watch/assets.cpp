@@ -25,7 +25,7 @@ std::vector<Asset> load() {
   for (const auto& [name, bytes] : web_files) add("/" + std::string(name), std::string(bytes));
   add("/chart.css", std::string(":root {") + report::kLightColours +
                         "}\n@media (prefers-color-scheme: dark) { :root {" + report::kDarkColours + "} }\n" +
-                        report::kChartStyle);
+                        report::kChartStyle + report::kTokenStyle);
   return all;
 }
 

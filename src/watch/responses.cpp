@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/visible_text.h"
 #include "io/sample_file.h"
+#include "report/token_marks.h"
 
 namespace ropd::watch {
 namespace {
@@ -52,6 +53,7 @@ Json response_json(const ResponseSample& sample) {
     for (const SampleChoice& candidate : sample.tokens[t].candidates)
       candidates.push_back(choice_json(candidate));
     token.push_back(std::move(candidates));
+    token.push_back(report::mark_of(sample.tokens[t].chosen));
     json["tokens"].push_back(std::move(token));
   }
   return json;
@@ -82,7 +84,10 @@ bool passes(const ResponseSample& sample, const ResponseFilter& filter) {
 }
 
 Json find_responses(const Path& run, const ResponseFilter& filter) {
-  Json found = {{"responses", Json::array()}, {"num_read", 0}, {"problems", Json::array()}};
+  Json found = {{"responses", Json::array()},
+                {"num_read", 0},
+                {"problems", Json::array()},
+                {"steps", report::kMarkSteps}};
   uint64_t num_read = 0, num_bytes = 0;
   for (const Path& file : sample_files(run)) {
     std::error_code ignored;

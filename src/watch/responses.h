@@ -20,7 +20,7 @@ struct ResponseFilter {
 
 bool passes(const ResponseSample& sample, const ResponseFilter& filter);
 
-// {"responses": [...], "num_read": n, "problems": [...]}: bounded in number and size, every text fit to be
+// {"responses": [...], "num_read": n, "problems": [...], "steps": of the tokens' marks}: bounded in number and size, every text fit to be
 // shown. A file that cannot be read is a problem that is told, not a failure.
 Json find_responses(const Path& run, const ResponseFilter& filter);
 

@@ -1,7 +1,5 @@
 #include "watch/run_list.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/visible_text.h"
+#include "watch/file_stamp.h"
 
 namespace ropd::watch {
 namespace {
@@ -19,16 +18,9 @@ constexpr double kWalkSeconds = 5;      // between two walks over the tree
 constexpr double kOldSeconds = 10;      // a living process writes more often, or shows in the process table
 constexpr double kSilentSeconds = 180;  // of a process that only its file tells of
 constexpr int kMaxDepth = 6;
-constexpr size_t kMaxFolders = 20'000, kMaxRuns = 500;
+constexpr size_t kMaxFolders = 20'000, kMaxRuns = 500, kMaxStudies = 50;
 constexpr uint64_t kTailBytes = 256 << 10;  // of metrics.jsonl; one line is a few kilobytes
 constexpr size_t kMaxName = 200, kMaxAlarms = 8, kMaxAlarm = 400;
-
-std::string stamp_of(const Path& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return "";
-  return std::to_string(status.st_size) + "-" + std::to_string(status.st_mtim.tv_sec) + "." +
-         std::to_string(status.st_mtim.tv_nsec);
-}
 
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
@@ -49,6 +41,11 @@ bool is_run(const Path& folder) {
   std::error_code ignored;
   return fs::exists(folder / "config.yaml", ignored) || fs::exists(folder / "metrics.jsonl", ignored) ||
          fs::exists(folder / "progress.json", ignored);
+}
+
+bool is_graph(const Path& file) {
+  const std::string name = file.filename().string();
+  return name.ends_with(io::kGraphEnding) && !name.starts_with('.');
 }
 
 // The newest whole line with "kind": "iteration"; null when there is none or it cannot be read.
@@ -134,6 +131,7 @@ RunState judge_state(const std::optional<io::ProgressRecord>& progress, std::opt
 }
 
 std::string visible_name(const RunSummary& run, size_t max_characters) {
+  if (!run.label.empty()) return visible_text(run.label, max_characters);
   return visible_text(run.id == "." || !is_utf8(run.path.string()) ? run.path.filename().string() : run.id,
                       max_characters);
 }
@@ -172,11 +170,18 @@ const RunSummary* RunList::find(const std::string& id) const {
   return found == runs_.end() ? nullptr : &*found;
 }
 
+const StudySummary* RunList::find_study(const std::string& id) const {
+  const auto found = std::ranges::find(studies_, id, &StudySummary::id);
+  return found == studies_.end() ? nullptr : &*found;
+}
+
 uint64_t RunList::refresh(double now) {
   if (version_ == 0 || now - walked_ >= kWalkSeconds || now < walked_) {
     walked_ = now;
     walk();
   }
+  for (StudySummary& study : studies_)
+    if (watch::look_at(study)) study.version = ++version_;
   for (RunSummary& run : runs_) look_at(run, now);
   return version_;
 }
@@ -184,6 +189,7 @@ uint64_t RunList::refresh(double now) {
 // Symbolic links to folders are not followed and a run's own folders not entered, so the walk ends.
 void RunList::walk() {
   std::vector<RunSummary> found;
+  std::vector<StudySummary> studies;
   size_t num_folders = 0;
   std::vector<std::pair<Path, int>> open = {{folder_, 0}};
   while (!open.empty() && found.size() < kMaxRuns && num_folders < kMaxFolders) {
@@ -203,21 +209,35 @@ void RunList::walk() {
       std::error_code unreadable;
       if (entry->is_directory(unreadable) && !entry->is_symlink(unreadable))
         open.emplace_back(entry->path(), depth + 1);
+      else if (is_graph(entry->path()) && studies.size() < kMaxStudies)
+        studies.push_back(known_study(entry->path()));
     }
   }
   std::ranges::sort(found, {}, &RunSummary::id);
-  const bool is_same = std::ranges::equal(found, runs_, {}, &RunSummary::id, &RunSummary::id);
+  std::ranges::sort(studies, {}, &StudySummary::id);
+  const bool is_same = std::ranges::equal(found, runs_, {}, &RunSummary::id, &RunSummary::id) &&
+                       std::ranges::equal(studies, studies_, {}, &StudySummary::id, &StudySummary::id);
   if (is_same && version_ > 0) return;
   runs_ = std::move(found);
+  studies_ = std::move(studies);
   membership_version_ = ++version_;
+}
+
+StudySummary RunList::known_study(const Path& file) const {
+  std::string id = id_of(file, folder_);
+  if (id.ends_with(io::kGraphEnding)) id.resize(id.size() - std::string_view(io::kGraphEnding).size());
+  const StudySummary* known = find_study(id);
+  return known ? *known : StudySummary{.id = id, .path = file};
 }
 
 void RunList::look_at(RunSummary& run, double now) {
   RunSummary seen = run;
-  seen.progress_stamp = stamp_of(run.path / "progress.json");
-  const std::string metrics = stamp_of(run.path / "metrics.jsonl");
-  seen.metrics_stamp = metrics + "/" + stamp_of(run.path / "eval");
-  seen.samples_stamp = stamp_of(run.path / "samples");
+  for (const StudySummary& study : studies_)
+    if (std::string label = label_of_run(study, run.path); !label.empty()) seen.label = std::move(label);
+  seen.progress_stamp = file_stamp(run.path / "progress.json");
+  const std::string metrics = file_stamp(run.path / "metrics.jsonl");
+  seen.metrics_stamp = metrics + "/" + file_stamp(run.path / "eval");
+  seen.samples_stamp = file_stamp(run.path / "samples");
   if (seen.progress_stamp != run.progress_stamp)
     seen.progress = io::read_progress(run.path / "progress.json");
   if (seen.metrics_stamp != run.metrics_stamp)
@@ -225,7 +245,7 @@ void RunList::look_at(RunSummary& run, double now) {
   const bool may_live = seen.progress && seen.progress->phase == io::RunPhase::running;
   seen.state =
       judge_state(seen.progress, may_live ? io::is_alive(seen.progress->process) : std::nullopt, now);
-  const bool is_same = run.version > 0 && seen.state == run.state &&
+  const bool is_same = run.version > 0 && seen.state == run.state && seen.label == run.label &&
                        seen.progress_stamp == run.progress_stamp && seen.metrics_stamp == run.metrics_stamp &&
                        seen.samples_stamp == run.samples_stamp;
   if (is_same) return;

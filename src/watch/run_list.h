@@ -1,4 +1,4 @@
-// The runs below a folder as an onlooker sees them: found by their files, judged by progress.json and the
+// The runs and studies below a folder as an onlooker sees them: found by their files, judged by progress.json and the
 // process table, refreshed by looking only at what changed. Reads files and writes none; whatever they hold,
 // a run is at worst shown as one that cannot be read.
 #pragma once
@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "io/progress_file.h"
+#include "watch/study_list.h"
 
 namespace ropd::watch {
 
@@ -31,6 +32,7 @@ RunState judge_state(const std::optional<io::ProgressRecord>& progress, std::opt
 struct RunSummary {
   std::string id;  // path below the folder; "." for the folder itself
   Path path;
+  std::string label = {};  // of a run of a study: what is made in it
   RunState state = RunState::unknown;
   std::optional<io::ProgressRecord> progress;
   Json last_iteration;         // the newest line of its kind in metrics.jsonl; null when there is none
@@ -40,7 +42,7 @@ struct RunSummary {
   uint64_t version = 0;        // RunList::version() of its last change
 };
 
-// For people: its path below the folder, or the folder's own name.
+// For people: what a study calls it, its path below the folder, or the folder's own name.
 std::string visible_name(const RunSummary& run, size_t max_characters = 200);
 
 // What the page knows of a run, every text fit to be shown.
@@ -57,14 +59,18 @@ class RunList {
   uint64_t membership_version() const { return membership_version_; }
   const std::vector<RunSummary>& runs() const { return runs_; }  // by id
   const RunSummary* find(const std::string& id) const;
+  const std::vector<StudySummary>& studies() const { return studies_; }  // by id
+  const StudySummary* find_study(const std::string& id) const;
   const Path& folder() const { return folder_; }
 
  private:
   const Path folder_;
   std::vector<RunSummary> runs_;
+  std::vector<StudySummary> studies_;
   uint64_t version_ = 0, membership_version_ = 0;
   double walked_ = 0;
   void walk();
+  StudySummary known_study(const Path& file) const;
   void look_at(RunSummary& run, double now);
 };
 

@@ -27,7 +27,6 @@ using tcp = asio::ip::tcp;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kTick{100};  // between two looks at what time brings
-constexpr std::chrono::seconds kSignOfLife{15};  // an event stream without news is no dead one
 
 // Nothing runs or loads that is not of this server; nothing of it is shown or kept anywhere else.
 constexpr const char* kSafetyHeaders =
@@ -131,8 +130,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
           "id: " + std::to_string(version) + "\ndata: " + server_.site.changes_since(known_version_) + "\n\n";
       known_version_ = version;
       write_event(text, now);
-    } else if (now - write_began_ > kSignOfLife) {
-      write_event(": still here\n\n", now);
+    } else if (now - write_began_ > std::chrono::seconds(server_.config.quiet_seconds)) {
+      write_event("event: alive\ndata: 1\n\n", now);  // a comment would not reach the page
     }
   }
 

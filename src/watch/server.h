@@ -23,6 +23,7 @@ struct ServerConfig {
   int request_seconds = 10;  // to send a request
   int idle_seconds = 30;     // between two requests
   int answer_seconds = 60;   // to take an answer or an event
+  int quiet_seconds = 15;    // without news until a page hears that it is still connected
   int refresh_ms = 1000;     // between two looks at the files while a page is open
 };
 

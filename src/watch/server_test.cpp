@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <fstream>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -226,6 +227,13 @@ TEST_F(ServerTest, TwoHundredPagesAndTenThousandRequestsLeaveMemoryFlat) {
   const uint64_t before = resident_bytes();
   ask_often(8'000);
   EXPECT_LT(resident_bytes(), before + (4 << 20));
+}
+
+TEST_F(ServerTest, APageWithoutNewsHearsThatItIsConnected) {
+  start({.quiet_seconds = 0});
+  Peer page(server_->port());
+  page.send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_THAT(page.read_until("event: alive\ndata: 1\n\n"), HasSubstr("event: alive"));
 }
 
 }  // namespace

@@ -142,12 +142,16 @@ std::optional<Target> parse_target(std::string_view text) {
 std::string Site::changes_since(uint64_t version) const {
   Json changes = {{"version", runs_.version()},
                   {"folder", visible_text(runs_.folder().string(), 400)},
-                  {"runs", Json::array()}};
+                  {"runs", Json::array()},
+                  {"studies", Json::array()}};
   for (const RunSummary& run : runs_.runs())
     if (run.version > version) changes["runs"].push_back(summary_json(run));
+  for (const StudySummary& study : runs_.studies())
+    if (study.version > version) changes["studies"].push_back(study_summary_json(study));
   if (runs_.membership_version() > version) {
-    changes["ids"] = Json::array();
+    changes["ids"] = changes["study_ids"] = Json::array();
     for (const RunSummary& run : runs_.runs()) changes["ids"].push_back(run.id);
+    for (const StudySummary& study : runs_.studies()) changes["study_ids"].push_back(study.id);
   }
   return dumped(changes);
 }
@@ -174,6 +178,7 @@ Answer Site::answer(const Target& target) {
     if (const Asset* asset = find_asset(target.path)) return {200, asset->content_type, asset->body};
     if (target.path == "/api/runs")
       return {200, "application/json", std::make_shared<const std::string>(changes_since(0))};
+    if (target.path == "/api/study") return answer_study(target.value("study"));
     const std::vector<std::string> ids = target.values("run");
     std::vector<const RunSummary*> runs;
     for (const std::string& id : ids) runs.push_back(runs_.find(id));
@@ -190,6 +195,15 @@ Answer Site::answer(const Target& target) {
   } catch (const Error& error) {  // the top of a request: the server goes on
     return refusal(500, visible_text(error.what(), kMaxProblem));
   }
+}
+
+Answer Site::answer_study(const std::string& id) {
+  const StudySummary* study = runs_.find_study(id);
+  if (!study) return refusal(404, "no such study");
+  return json_answer(study_json(*study, [&](const Path& folder) {
+    const auto found = std::ranges::find(runs_.runs(), folder, &RunSummary::path);
+    return found == runs_.runs().end() ? std::string() : found->id;
+  }));
 }
 
 Answer Site::answer_charts(const std::vector<const RunSummary*>& runs) {

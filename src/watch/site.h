@@ -1,5 +1,5 @@
-// What the live page can ask for, without sockets: the page's own files, the list of runs and its changes,
-// charts (the report's figure code), responses, settings. Answers are JSON or the page's files; a path that
+// What the live page can ask for, without sockets: the page's own files, the list of runs and studies and its
+// changes, a study's graph, charts (the report's figure code), responses, settings. Answers are JSON or the page's files; a path that
 // is not listed does not exist, and a run is named by its id in the list, never by a path.
 #pragma once
 #include <cstdint>
@@ -39,8 +39,8 @@ class Site {
   // Looks at the files again; grows when something changed.
   uint64_t refresh(double now) { return runs_.refresh(now); }
   uint64_t version() const { return runs_.version(); }
-  // What a page that knows `version` must hear, as JSON: {"version", "folder", "ids" (when runs came or
-  // went), "runs": those that changed}. From 0: everything.
+  // What a page that knows `version` must hear, as JSON: {"version", "folder", "ids" and "study_ids" (when any
+  // came or went), "runs" and "studies": those that changed}. From 0: everything.
   std::string changes_since(uint64_t version) const;
   Answer answer(const Target& target);
 
@@ -55,6 +55,7 @@ class Site {
 
   template <class Make>
   Answer keep(const std::string& key, const Make& make);
+  Answer answer_study(const std::string& id);
   Answer answer_charts(const std::vector<const RunSummary*>& runs);
   Answer answer_responses(const RunSummary& run, const Target& target);
 };

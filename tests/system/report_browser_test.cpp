@@ -1,152 +1,220 @@
-// The report in a real browser, at desktop and phone width: nothing is fetched, no error occurs, every figure
-// has size and a text alternative, the page does not scroll sideways. Chromium is a test-only package;
-// without it the tests are reported as skipped.
+// The report in a real browser, at desktop and phone width, light and dark: nothing is fetched, no error occurs, all text
+// can be read, the page does not scroll sideways, tokens show their candidates to a pointer and to a finger. Chromium is
+// a test-only package; without it the tests are reported as skipped.
 #include <gmock/gmock.h>
 
-#include <cstdlib>
-#include <cstring>
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
+#include "io/sample_file.h"
+#include "support/browser.h"
+#include "support/page_checks.h"
+#include "support/payloads.h"
 #include "support/run_fixture.h"
-#include "support/test_data.h"
+#include "system/shell.h"
 
 namespace ropd {
 namespace {
 
-using test::TemporaryDirectory;
+using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
-
-std::string content_of(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
-// Measures the page from inside and leaves the result in it as JSON.
-constexpr const char* kProbe = R"(<script>
-const problems = [];
-addEventListener('error', event => problems.push(String(event.message || event.target)), true);
-addEventListener('securitypolicyviolation', event => problems.push(event.violatedDirective));
-addEventListener('load', () => {
-  const figures = [...document.querySelectorAll('figure')].map(figure => {
-    const svg = figure.querySelector('svg'), box = svg.getBoundingClientRect();
-    const names = svg.getAttribute('aria-labelledby').split(' ').map(id => document.getElementById(id).textContent.trim().length);
-    const outside = [...svg.querySelectorAll('text')].filter(text => {
-      const inner = text.getBoundingClientRect();
-      return inner.left < box.left - 2 || inner.right > box.right + 2 || inner.bottom > box.bottom + 2;
-    }).map(text => text.textContent);
-    return {role: svg.getAttribute('role'), width: box.width, height: box.height, title: names[0], description: names[1], outside};
-  });
-  const probe = document.createElement('pre');
-  probe.id = 'probe';
-  probe.textContent = JSON.stringify({problems, figures, requests: performance.getEntriesByType('resource').map(entry => entry.name),
-    scripts: document.scripts.length, sideways: document.documentElement.scrollWidth - innerWidth, alerts: window.alerts || 0});
-  document.body.append(probe);
-});
-window.alert = () => { window.alerts = (window.alerts || 0) + 1; };
-</script>)";
 
 class ReportInBrowser : public ::testing::Test {
  protected:
-  TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
+  std::string arguments_;
 
   void SetUp() override {
-    if (std::system("command -v chromium > /dev/null 2>&1") != 0)
-      GTEST_SKIP() << "chromium is not installed (./run test installs it)";
+    if (!test::Browser::is_installed()) GTEST_SKIP() << "chromium is not installed (./run test installs it)";
   }
 
-  void make_report(const std::string& hostile) {
-    std::string arguments;
+  std::string url(const std::string& file = "report.html") const {
+    return "file://" + (directory_ / file).string();
+  }
+
+  // A response to the first question of the fixture's suite, one token a text.
+  static ResponseSample response(const std::vector<std::string>& texts) {
+    ResponseSample sample{.benchmark = "digits-06",
+                          .query_id = "digits-06-101",
+                          .question = texts.front(),
+                          .answer = "6",
+                          .correct = true,
+                          .finish = Finish::eos,
+                          .num_tokens = texts.size()};
+    Token id = 0;
+    for (const std::string& text : texts) {
+      const double student = -0.1 * (id % 9), teacher = -0.4 * (id % 11);
+      sample.tokens.push_back(
+          {{text, id, student, teacher}, {{text, id, student, teacher}, {"other " + text, 99, -2.5, -0.2}}});
+      ++id;
+    }
+    return sample;
+  }
+
+  // The fixture's six methods, each with responses kept for reading, and a diagnosis.
+  void make_report(const std::vector<std::string>& texts, const std::string& hostile = "") {
     size_t index = 0;
     for (test::FakeRun fake : test::fake_laboratory()) {
       fake.hostile = hostile;
       const auto path = directory_ / ("run" + std::to_string(index++));
       test::write_fake_run(path, fake);
-      arguments += " '" + fake.name + "=" + path.string() + "'";
+      io::write_samples(path / "eval/final/samples.jsonl", {response(texts)});
+      arguments_ += " '" + fake.name + "=" + path.string() + "'";
     }
-    const std::string command = std::string(ROPD_PROGRAM) + " report" + arguments + " --out " +
-                                (directory_ / "report.html").string() + " > /dev/null";
-    ASSERT_EQ(std::system(command.c_str()), 0);
+    test::write_fake_diagnosis(directory_ / "diagnosis", hostile);
+    ResponseSample seen = response(texts);
+    seen.source = seen.student = "theta0" + hostile;
+    io::write_samples(directory_ / "diagnosis/samples.jsonl", {seen});
+    arguments_ += " " + (directory_ / "diagnosis").string();
+    const auto outcome =
+        test::run_ropd("report" + arguments_ + " --out " + (directory_ / "report.html").string());
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   }
 
-  // The page after loading; messages of the browser go to `log`.
-  std::string load(const std::string& file, int width) {
-    const std::string command =
-        "chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
-        "--disable-background-networking "
-        "--disable-component-update --disable-sync --hide-scrollbars --enable-logging=stderr "
-        "--user-data-dir=" +
-        (directory_ / "profile").string() + " --window-size=" + std::to_string(width) +
-        ",900 --dump-dom file://" + (directory_ / file).string() + " > " +
-        (directory_ / "dom.html").string() + " 2> " + (directory_ / "log").string();
-    EXPECT_EQ(std::system(command.c_str()), 0) << content_of(directory_ / "log");
-    return content_of(directory_ / "dom.html");
-  }
-
-  // A copy without the page's own policy, so that a script or a request would really happen, with the probe
-  // in front of everything.
-  Json probe(int width) {
-    std::string html = content_of(directory_ / "report.html");
+  // Without the page's own policy, so that a script or a request would really happen.
+  void remove_policy(const std::string& file) {
+    std::string html = read_file(directory_ / file);
     const size_t policy = html.find("<meta http-equiv"), end = html.find('>', policy);
-    EXPECT_NE(policy, std::string::npos);
-    html.replace(policy, end + 1 - policy, kProbe);
-    test::write_text(directory_ / "probe.html", html);
-    const std::string dom = load("probe.html", width);
-    const std::string begin = "<pre id=\"probe\">";
-    const size_t at = dom.find(begin);
-    EXPECT_NE(at, std::string::npos) << "the page did not load";
-    if (at == std::string::npos) return {};
-    std::string text = dom.substr(at + begin.size(), dom.find("</pre>", at) - at - begin.size());
-    for (const auto& [entity, character] : {std::pair{"&lt;", "<"}, {"&gt;", ">"}, {"&amp;", "&"}})
-      for (size_t i = text.find(entity); i != std::string::npos; i = text.find(entity, i + 1))
-        text.replace(i, std::strlen(entity), character);
-    return parse_json(text, "probe");
+    ASSERT_NE(policy, std::string::npos);
+    html.replace(policy, end + 1 - policy,
+                 "<script>window.hits = 0; window.hit = () => ++window.hits;</script>");
+    test::write_text(directory_ / file, html);
   }
 
-  void expect_sound(const Json& seen) {
-    EXPECT_EQ(seen["problems"], Json::array());
-    EXPECT_EQ(seen["requests"], Json::array());
-    EXPECT_EQ(seen["scripts"], 1);  // the probe
-    EXPECT_EQ(seen["alerts"], 0);
-    EXPECT_LE(seen["sideways"], 0);
-    EXPECT_EQ(seen["figures"].size(), 27u);
-    for (const Json& figure : seen["figures"]) {
-      EXPECT_EQ(figure["role"], "img");
-      EXPECT_GT(figure["width"], 200) << figure;
-      EXPECT_GT(figure["height"], 80) << figure;
-      EXPECT_GT(figure["title"], 2) << figure;
-      EXPECT_GT(figure["description"], 20) << figure;
-      EXPECT_EQ(figure["outside"], Json::array());
-    }
+  void expect_no_request(const test::Browser& browser) const {
+    EXPECT_THAT(browser.complaints, IsEmpty());
+    EXPECT_EQ(browser.num_dialogs, 0);
+    for (const std::string& asked : browser.requests)
+      if (asked != "about:blank" && asked != "data:,") {
+        EXPECT_THAT(asked, testing::StartsWith("file://" + directory_.path().string()));
+        EXPECT_THAT(asked, testing::EndsWith(".html"));
+      }
+  }
+  static std::string shown_about(test::Browser& browser, const std::string& selector) {
+    return browser.evaluate("getComputedStyle(document.querySelector('" + selector +
+                            "'), '::after').content");
   }
 };
 
-TEST_F(ReportInBrowser, IsSoundAtDesktopWidth) {
-  make_report("");
-  expect_sound(probe(1400));
+const std::vector<std::string> kTexts = {"=2e", "=4;", "a=5", ";#6", "\\boxed{", "6", "}", "\n", ""};
+
+TEST_F(ReportInBrowser, IsSoundAtBothWidthsInLightAndDark) {
+  make_report(kTexts);
+  test::Browser browser;
+  for (const int width : {1400, 390})
+    for (const bool is_dark : {false, true}) {
+      browser.set_view(width, is_dark);
+      browser.open(url());
+      for (const bool is_open : {false, true}) {
+        browser.evaluate("document.querySelectorAll('details').forEach(part => part.open = " +
+                         std::string(is_open ? "true" : "false") + "); 0");
+        test::expect_sound_page(
+            browser, std::to_string(width) + (is_dark ? ", dark" : ", light") + (is_open ? ", open" : ""));
+      }
+      EXPECT_EQ(browser.evaluate("document.querySelectorAll('figure svg').length"), 29);
+    }
+  expect_no_request(browser);
 }
 
-TEST_F(ReportInBrowser, IsSoundAtPhoneWidth) {
-  make_report("");
-  expect_sound(probe(390));
+TEST_F(ReportInBrowser, TokensShowTheirCandidatesToAPointerAndToAFinger) {
+  make_report(kTexts);
+  test::Browser browser;
+  browser.set_view(390, false);
+  browser.open(url());
+  const std::string second = ".sample .token:nth-child(2)", third = ".sample .token:nth-child(3)";
+  EXPECT_EQ(shown_about(browser, second), "none");
+  browser.point_at(second);
+  EXPECT_THAT(shown_about(browser, second), HasSubstr("log-ratio"));
+  EXPECT_THAT(shown_about(browser, second), HasSubstr("other =4;"));
+  browser.point_at(third, /*is_press=*/true);
+  EXPECT_THAT(shown_about(browser, third), HasSubstr("other a=5"));
+  browser.point_at("h1");
+  EXPECT_THAT(shown_about(browser, third), HasSubstr("other a=5"));  // the finger is gone, the choice stays
+  EXPECT_EQ(shown_about(browser, second), "none");
+  // What is shown lies inside the window, whatever scrolls.
+  EXPECT_EQ(browser.evaluate("getComputedStyle(document.querySelector('" + third + "'), '::after').position"),
+            "fixed");
 }
 
-TEST_F(ReportInBrowser, HostileTextsRunNothingAndFetchNothing) {
-  make_report(
-      "<script>alert(1)</script><img src=http://127.0.0.1:9/x onerror=alert(2)><svg onload=alert(3)>\"'");
-  const Json seen = probe(1400);
-  EXPECT_EQ(seen["requests"], Json::array());
-  EXPECT_EQ(seen["scripts"], 1);
-  EXPECT_EQ(seen["alerts"], 0);
+TEST_F(ReportInBrowser, MarksCanBeToldApartWithoutColours) {
+  make_report(kTexts);
+  test::Browser browser;
+  browser.open(url());
+  const Json kinds = browser.evaluate(
+      "['less1','less2','less3','more1','more2','more3'].map(name => { const style = "
+      "getComputedStyle(document.querySelector('.legend .' + name)); return style.borderBottomStyle + "
+      "style.borderBottomWidth; })");
+  EXPECT_EQ(kinds, Json::array({"solid1px", "solid2px", "solid4px", "dotted1px", "dotted2px", "dotted4px"}));
+  EXPECT_THAT(browser.evaluate("document.querySelector('.legend').textContent").get<std::string>(),
+              HasSubstr("−2.5"));
+  // and without a pointer: as a table
+  EXPECT_THAT(
+      browser.evaluate("document.querySelector('.sample details table').textContent").get<std::string>(),
+      HasSubstr("teacher prefers"));
 }
 
-TEST_F(ReportInBrowser, ItsOwnPolicyIsKeptWithoutComplaint) {
-  make_report("");
-  const std::string dom = load("report.html", 1400);
-  EXPECT_THAT(dom, HasSubstr("</html>"));
-  EXPECT_THAT(content_of(directory_ / "log"), Not(HasSubstr("CONSOLE")));
+TEST_F(ReportInBrowser, EverythingIsReachedByKeyboard) {
+  make_report(kTexts);
+  test::Browser browser;
+  browser.open(url());
+  // Every link, fold and scrolling place comes once, in the order of the page, and is seen to be chosen.
+  const int count = browser.evaluate(
+      "(window.stops = [...document.querySelectorAll('a[href], summary, [tabindex=\"0\"]')]"
+      ".filter(element => element.getClientRects().length)).length");
+  ASSERT_GT(count, 20);
+  for (int i = 0; i < count; ++i) {
+    browser.press("Tab", 9);
+    ASSERT_EQ(browser.evaluate("window.stops.indexOf(document.activeElement)"), i)
+        << browser.evaluate("document.activeElement.outerHTML.slice(0, 200)");
+    ASSERT_NE(browser.evaluate("getComputedStyle(document.activeElement).outlineStyle"), "none")
+        << browser.evaluate("document.activeElement.outerHTML.slice(0, 200)");
+  }
+  browser.evaluate("document.querySelector('.sample summary').focus(); 0");
+  browser.press("Enter", 13);
+  EXPECT_EQ(browser.evaluate("document.querySelector('.sample details').open"), true);
+}
+
+// In names of runs and queries, alarms, settings, questions, tokens and candidates.
+TEST_F(ReportInBrowser, TwoHundredPayloadsDoNothing) {
+  const auto all = test::payloads();
+  std::string together;
+  for (const std::string& payload : all) together += payload + "\n";
+  std::ranges::replace(together, '\r', ' ');
+  make_report(all, all[1] + all[6] + "\"'&");
+  for (int i = 0; i < 6; ++i) {
+    const auto config = directory_ / ("run" + std::to_string(i)) / "config.yaml";
+    if (!std::filesystem::exists(config)) continue;
+    std::string text = read_file(config) + "notes: |\n";
+    std::istringstream lines(together);
+    for (std::string line; std::getline(lines, line);) {
+      std::erase_if(line, [](char c) {
+        return static_cast<unsigned char>(c) < 32 || static_cast<unsigned char>(c) > 126;
+      });
+      text += "  " + line + "\n";
+    }
+    test::write_text(config, text);
+  }
+  const auto outcome = test::run_ropd("report" + arguments_ + " --title '" + all[0] + "' --out " +
+                                      (directory_ / "bare.html").string());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  remove_policy("bare.html");
+  test::Browser browser;
+  browser.open(url("bare.html"));
+  browser.evaluate("document.querySelectorAll('details').forEach(part => part.open = true); 0");
+  EXPECT_GE(browser.evaluate("document.querySelectorAll('.token').length"), 200 * 7);
+  EXPECT_EQ(browser.evaluate("window.hits"), 0);
+  EXPECT_EQ(browser.evaluate("document.querySelectorAll('script').length"), 1);  // the one of this test
+  EXPECT_EQ(browser.evaluate(
+                "document.querySelectorAll('img, iframe, object, embed, base, form, video, math, input, "
+                "body link, body style, body meta, a:not([href^=\"#\"])').length"),
+            0);
+  EXPECT_EQ(browser.evaluate("[...document.querySelectorAll('*')].flatMap(element => [...element.attributes])"
+                             ".filter(attribute => attribute.name.startsWith('on')).length"),
+            0);
+  expect_no_request(browser);
 }
 
 }  // namespace

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 
+#include "io/graph_file.h"
 #include "io/progress_file.h"
 #include "io/sample_file.h"
 #include "support/browser.h"
+#include "support/page_checks.h"
+#include "support/payloads.h"
 #include "support/run_fixture.h"
 
 namespace ropd {
@@ -31,7 +34,7 @@ class Watch {
       ::_exit(127);
     }
     ::close(out[1]);
-    std::string line;
+    std::string line;  // ends with its line, or with the process
     for (char byte; ::read(out[0], &byte, 1) == 1 && byte != '\n';) line += byte;
     ::close(out[0]);
     url = parse_json(line, "ropd watch")["url"];
@@ -85,6 +88,21 @@ class WatchInBrowser : public testing::Test {
     file.finish(io::RunPhase::stopped);
   }
 
+  // Four nodes, one in every state.
+  io::StudyGraph write_study(const std::string& name) {
+    io::ProcessIdentity gone = io::this_process();
+    gone.start_ticks += 1;  // an earlier or later process with our number
+    const io::StudyGraph graph{
+        .name = name,
+        .is_complete = false,
+        .nodes = {{"b", "bank", "initial bank of fixed", {}, true, {}},
+                  {"t", "training", "training of fixed to iteration 15", {"b"}, false, io::this_process()},
+                  {"p", "prefixes", "prefixes of the initial student", {"b"}, false, gone},
+                  {"e", "evaluation", "evaluation of fixed", {"t", "p"}, false, {}}}};
+    io::write_graph(directory_ / (name + io::kGraphEnding), graph);
+    return graph;
+  }
+
   static void expect_own_requests(const test::Browser& browser, const Watch& watch) {
     EXPECT_THAT(browser.complaints, IsEmpty());
     EXPECT_EQ(browser.num_dialogs, 0);
@@ -97,6 +115,82 @@ class WatchInBrowser : public testing::Test {
 
 constexpr const char* kRunIsShown =
     "document.querySelectorAll('figure svg').length >= 3 && document.querySelectorAll('article').length > 0";
+
+TEST_F(WatchInBrowser, IsSoundAtBothWidthsInLightAndDark) {
+  write_run("first", 9);
+  write_run("second", 12);
+  write_study("study");
+  const Watch watch(directory_.path());
+  test::Browser browser;
+  const std::vector<std::pair<std::string, std::string>> views = {
+      {"#/", "document.querySelectorAll('tbody tr').length === 2 && document.querySelector('.studies li')"},
+      {"#/run?run=first", kRunIsShown},
+      {"#/run?run=first&run=second", "document.querySelectorAll('figure svg').length >= 3"},
+      {"#/study?study=study", "document.querySelectorAll('svg.graph .node').length === 4"}};
+  for (const int width : {1400, 390})
+    for (const bool is_dark : {false, true}) {
+      browser.set_view(width, is_dark);
+      for (const auto& [view, is_shown] : views) {
+        browser.open(watch.url + view);
+        browser.wait_for(is_shown);
+        test::expect_sound_page(browser,
+                                view + " at " + std::to_string(width) + (is_dark ? ", dark" : ", light"));
+      }
+    }
+  expect_own_requests(browser, watch);
+}
+
+TEST_F(WatchInBrowser, AStudysGraphFollowsItsFile) {
+  io::StudyGraph graph = write_study("study");
+  const Watch watch(directory_.path());
+  test::Browser browser;
+  browser.open(watch.url);
+  browser.wait_for("document.querySelector('.studies')");
+  EXPECT_THAT(browser.evaluate("document.querySelector('.studies').textContent").get<std::string>(),
+              HasSubstr("1 of 4 done, 1 working, 1 dead, 1 open, more appear when τ is known"));
+  browser.evaluate("document.querySelector('.studies a').click(); 0");
+  const auto states = [&] {
+    return browser.evaluate("[...document.querySelectorAll('.node')].map(node => node.classList[1])");
+  };
+  browser.wait_for("document.querySelectorAll('svg.graph .node').length === 4");
+  EXPECT_EQ(states(), Json::array({"done", "working", "dead", "open"}));
+  EXPECT_EQ(browser.evaluate("document.querySelectorAll('svg.graph .need').length"), 4);
+  EXPECT_EQ(browser.evaluate("document.querySelectorAll('tbody tr').length"), 4);
+  graph.nodes[1].is_done = true;
+  graph.nodes[1].worker.reset();
+  graph.nodes.push_back({"f", "evaluation", "evaluation behind tau", {"t"}, false, {}});
+  io::write_graph(directory_ / "study.graph.json", graph);
+  browser.wait_for("document.querySelectorAll('svg.graph .node').length === 5");
+  EXPECT_EQ(states(), Json::array({"done", "done", "dead", "open", "open"}));
+  expect_own_requests(browser, watch);
+}
+
+TEST_F(WatchInBrowser, ResponsesAreFoundByQueryCorrectnessLengthAndFinish) {
+  write_run("run", 3);
+  ResponseSample other = response(3, "seven");  // wrong, as every odd one
+  other.finish = Finish::length;
+  other.num_tokens = 900;
+  io::write_samples(directory_ / "run/samples/iter-0003.jsonl", {other});
+  const Watch watch(directory_.path());
+  test::Browser browser;
+  browser.open(watch.url + "#/run?run=run");
+  browser.wait_for("document.querySelectorAll('article').length === 3");
+  const auto only = [&](const std::string& field, const std::string& value, const std::string& found) {
+    browser.evaluate("document.querySelector('form').reset(); document.querySelector('[name=" + field +
+                     "]').value = '" + value +
+                     "'; document.querySelector('form').dispatchEvent(new Event('input')); 0");
+    browser.wait_for(
+        "document.querySelectorAll('article').length === 1 && "
+        "document.querySelector('article').textContent.includes('" +
+        found + "')");
+  };
+  only("text", "FIVE", "query five");
+  only("finish", "length", "query seven");
+  only("correct", "yes", "query five");
+  only("min", "100", "query seven");
+  only("iteration", "3", "query seven");
+  expect_own_requests(browser, watch);
+}
 
 TEST_F(WatchInBrowser, CurvesAndResponsesGrow) {
   write_run("run", 3);
@@ -158,47 +252,9 @@ TEST_F(WatchInBrowser, RecoversWhenTheServerIsKilledAndStartedAgain) {
   browser.wait_for("document.querySelectorAll('figure[data-id=response-length] svg .mark').length === 6");
 }
 
-// Ways to run a script, ask elsewhere, break out of a place in a page or deceive a reader.
-std::vector<std::string> payloads() {
-  const std::vector<std::string> cores = {"<script>hit()</script>",
-                                          "<img src=x onerror=hit()>",
-                                          "<svg onload=hit()>",
-                                          "<iframe srcdoc='<script>parent.hit()</script>'>",
-                                          "<a href=javascript:hit()>x</a>",
-                                          "<body onload=hit()>",
-                                          "<style>@import 'http://127.0.0.1:9/x'</style>",
-                                          "<link rel=stylesheet href=http://127.0.0.1:9/x>",
-                                          "<img src=http://127.0.0.1:9/x>",
-                                          "<object data=http://127.0.0.1:9/x>",
-                                          "<embed src=http://127.0.0.1:9/x>",
-                                          "<base href=http://127.0.0.1:9/>",
-                                          "<meta http-equiv=refresh content='0;url=http://127.0.0.1:9/'>",
-                                          "<form action=http://127.0.0.1:9/><button>x",
-                                          "<math><mtext></mtext><script>hit()</script>",
-                                          "<details open ontoggle=hit()>",
-                                          "<input autofocus onfocus=hit()>",
-                                          "<video src=x onerror=hit()>",
-                                          "{{constructor.constructor('hit()')()}}",
-                                          "${hit()}"};
-  const std::vector<std::pair<std::string, std::string>> frames = {{"", ""},
-                                                                   {"\">", ""},
-                                                                   {"'>", ""},
-                                                                   {"</title></desc></svg>", ""},
-                                                                   {"--></script></style></textarea>", ""},
-                                                                   {"]]>", ""},
-                                                                   {"\x1b[2J\x1b]0;", "\x07"},
-                                                                   {"\u202E", "\u2066"},
-                                                                   {"\\u003c\\\"", "\\"},
-                                                                   {"\r\n\r\ndata: {}\n\n", "\xFF"}};
-  std::vector<std::string> all;
-  for (const auto& [before, after] : frames)
-    for (const std::string& core : cores) all.push_back(before + core + after);
-  return all;  // 200
-}
-
 // In names of folders, alarms, settings, prompts, responses and candidates.
 TEST_F(WatchInBrowser, TwoHundredPayloadsDoNothing) {
-  const auto all = payloads();
+  const auto all = test::payloads();
   ASSERT_EQ(all.size(), 200u);
   std::string config = "seed: 1\n";
   for (const std::string& payload : all) config += "# " + payload + "\n";
