@@ -52,7 +52,7 @@ TEST(Plan, MemoryPartsAddUpAndFollowTheParameters) {
   EXPECT_EQ(bytes_of(plan, "rollout weights"), 4 * parameters);
   EXPECT_EQ(bytes_of(plan, "keys and values"), 2'000'000u);
   EXPECT_EQ(plan.checkpoint_bytes, 20 * parameters);
-  EXPECT_EQ(make_plan(world.config("run", {"checkpoint.dtype=bf16"}), 1e9).checkpoint_bytes, 22 * parameters);
+  EXPECT_EQ(make_plan(world.config("run", {"checkpoint.dtype=bf16"}), {.flops = 1e9}).checkpoint_bytes, 22 * parameters);
   EXPECT_GT(bytes_of(plan, "activations"), 0u);
   EXPECT_GT(bytes_of(plan, "vocabulary"), 0u);
   EXPECT_LT(bytes_of(plan, "vocabulary"), uint64_t{1} << 20);  // no more than the few tokens' logits
@@ -182,7 +182,7 @@ TEST(Plan, LeavesOutWhatARunDoesNotNeed) {
   const test::TinyWorld world;
   const Plan file = make_plan(world.config("run", {"trigger.storage=file"}), {.flops = 1e9});
   EXPECT_EQ(bytes_of(file, "trigger"), 0u);
-  EXPECT_EQ(file.disk_bytes, make_plan(world.config("run"), 1e9).disk_bytes + 8 * file.student_parameters);
+  EXPECT_EQ(file.disk_bytes, make_plan(world.config("run"), {.flops = 1e9}).disk_bytes + 8 * file.student_parameters);
   const Plan bank =
       make_plan(world.config("run", {"curriculum.stages=[{source: bank, path: b.jsonl}]"}), {.flops = 1e9});
   EXPECT_EQ(bytes_of(bank, "rollout weights"), 0u);
