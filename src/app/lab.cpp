@@ -82,6 +82,8 @@ lab::LabResults results_of(study::Study& study, const std::vector<lab::LabMethod
   const study::Plan plan = study.plan();
   lab::LabResults results;
   for (const uint32_t budget : lab::lab_budgets()) results.budgets.push_back(budget);
+  const train::TrainConfig& config = study.runs().front().config;
+  results.num_updates = config.train.iterations * train::steps_per_iteration(config);
   results.methods.push_back({.name = "theta_0", .role = lab::Role::initial_student});
   results.methods.push_back({.name = "teacher", .role = lab::Role::teacher});
   for (const lab::LabMethod& method : methods)
@@ -153,7 +155,8 @@ void run(lab::LabOptions options, bool makes_models, bool is_paper, const PaperO
   const lab::LabResults results = results_of(study, lab::lab_methods(options));
   const Path page = options.output / "report.html";
   report::write_report(report_arguments(study), page, "The laboratory");
-  const std::string text = lab::console_table(results) + "\n" + lab::console_findings(results);
+  const std::string text =
+      lab::console_table(results) + "\n" + lab::console_findings(results) + lab::console_note(results);
   write_file_atomically(options.output / "summary.txt", text);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::printf("\n%s\nreport: %s   (%s)\n", text.c_str(), page.string().c_str(),

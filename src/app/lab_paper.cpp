@@ -31,6 +31,7 @@ struct Scale {
   uint64_t grid_minibatch;                // of the grid's 110 updates
   int problems, samples;                  // of a benchmark in an evaluation
 };
+constexpr uint64_t kFastModels = 20;  // of the steps that make a model
 Scale scale_of(const lab::LabOptions& options) {
   return options.is_fast ? Scale{48, 96, 4, 16, 2} : Scale{options.responses_per_iteration, 1920, 32, 128, 4};
 }
@@ -177,8 +178,10 @@ bool make_missing_models(const std::vector<study::StudyConfig>& studies, const l
     if (!wanted.contains(model.name) ||
         std::filesystem::exists(model_path(model.name, options) / "model.safetensors"))
       continue;
-    log_info("--- making the ", model.name, ": supervised fine-tuning, ", model.recipe().steps, " steps");
-    if (!lab::ensure_model(model, options.output / "models", options.output / "sft")) return false;
+    lab::ModelRecipe recipe = model.recipe();
+    if (options.is_fast) recipe.steps /= kFastModels;
+    log_info("--- making the ", model.name, ": supervised fine-tuning, ", recipe.steps, " steps");
+    if (!lab::ensure_model(model, recipe, options.output / "models", options.output / "sft")) return false;
   }
   return true;
 }

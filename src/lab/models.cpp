@@ -96,9 +96,9 @@ std::span<const LabModel> lab_models() {
   return kModels;
 }
 
-bool ensure_model(const LabModel& model, const Path& models, const Path& work) {
+bool ensure_model(const LabModel& model, const ModelRecipe& recipe, const Path& models, const Path& work) {
   if (std::filesystem::exists(models / model.name / "model.safetensors")) return true;
-  if (model.make(work / model.name, model.recipe()) != train::RunOutcome::done) return false;
+  if (model.make(work / model.name, recipe) != train::RunOutcome::done) return false;
   std::filesystem::create_directories(models);
   std::filesystem::remove_all(models / model.name);  // a description without weights, of a dry run
   std::filesystem::rename(work / model.name / "sft" / "model", models / model.name);

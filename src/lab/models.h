@@ -37,6 +37,6 @@ struct LabModel {
 std::span<const LabModel> lab_models();
 
 // Makes MODELS/NAME unless it is there; working files lie in `work`. False after a stop request.
-bool ensure_model(const LabModel& model, const Path& models, const Path& work);
+bool ensure_model(const LabModel& model, const ModelRecipe& recipe, const Path& models, const Path& work);
 
 }  // namespace ropd::lab

@@ -38,10 +38,11 @@ TEST(EnsureModel, TakesAModelThatIsThere) {
   test::TemporaryDirectory directory;
   const LabModel broken{"x", [](const Path&, const ModelRecipe&) { return train::RunOutcome::stopped; },
                         student_recipe};
-  EXPECT_FALSE(ensure_model(broken, directory / "models", directory / "work")) << "stopped while it was made";
+  EXPECT_FALSE(ensure_model(broken, student_recipe(), directory / "models", directory / "work"))
+      << "stopped while it was made";
   std::filesystem::create_directories(directory / "models/x");
   write_file_atomically(directory / "models/x/model.safetensors", "");
-  EXPECT_TRUE(ensure_model(broken, directory / "models", directory / "work"));
+  EXPECT_TRUE(ensure_model(broken, student_recipe(), directory / "models", directory / "work"));
 }
 
 }  // namespace

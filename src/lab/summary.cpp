@@ -229,7 +229,7 @@ std::vector<Finding> findings(const LabResults& results) {
   const size_t last = results.budgets.size() - 1;
   const std::string at_long = " at " + std::to_string(results.budgets[last]) + " tokens";
   return {
-      {Verdict::not_run, "Query count and resampling interact", "needs the grid of 8 to 14,080 queries"},
+      {Verdict::not_run, "Query count and resampling interact", "ropd lab --paper --study grid"},
       crossover(results),
       longer_responses(results),
       prefixes(results),
@@ -276,6 +276,29 @@ std::string console_findings(const LabResults& results) {
     text += padded(verdict_name(finding.verdict), 11, false) + finding.claim +
             (finding.numbers.empty() ? "" : ": " + finding.numbers) + ".\n";
   return text;
+}
+
+std::string console_note(const LabResults& results) {
+  const MethodResult* initial = find(results, Role::initial_student);
+  if (!initial || results.budgets.empty()) return "";
+  const size_t last = results.budgets.size() - 1;
+  const auto accuracy = [&](const RunResult& run) { return run.accuracy[last]; };
+  const auto length = [](const RunResult& run) { return run.length; };
+  const MethodResult* best = nullptr;
+  for (const MethodResult& method : results.methods) {
+    if (method.runs.empty() || method.role == Role::initial_student || method.role == Role::teacher) continue;
+    if (!best || mean_over_runs(method, accuracy) > mean_over_runs(*best, accuracy)) best = &method;
+  }
+  const double before = mean_over_runs(*initial, accuracy);
+  if (!best || mean_over_runs(*best, accuracy) > before) return "";
+  return "Note: after " + std::to_string(results.num_updates) +
+         " updates no method is above the initial student yet (best: " + best->name + ", " +
+         fixed_text(100 * mean_over_runs(*best, accuracy), 1) + " against " + fixed_text(100 * before, 1) +
+         " at " + std::to_string(results.budgets[last]) + " tokens). Responses have gone from " +
+         fixed_text(mean_over_runs(*initial, length), 0) + " to " +
+         fixed_text(mean_over_runs(*best, length), 0) +
+         " tokens: the student takes over the teacher's long style first and gets its steps right later. The "
+         "verdicts above are about this moment; `ropd lab` trains 60 updates.\n";
 }
 
 }  // namespace ropd::lab

@@ -32,6 +32,7 @@ struct MethodResult {
 
 struct LabResults {
   std::vector<int64_t> budgets = {};  // ascending
+  uint64_t num_updates = 0;           // of every method
   std::vector<MethodResult> methods = {};
 };
 
@@ -56,5 +57,7 @@ std::vector<Finding> findings(const LabResults& results);
 // Columns are aligned in a fixed-width font; accuracy in per cent, mean +- SD with several seeds.
 std::string console_table(const LabResults& results);
 std::string console_findings(const LabResults& results);
+// What a reader would wonder about: why nobody beats the initial student yet. Empty when somebody does.
+std::string console_note(const LabResults& results);
 
 }  // namespace ropd::lab

@@ -115,6 +115,18 @@ TEST(ConsoleTable, SeveralSeedsHaveASpread) {
   EXPECT_THAT(table, HasSubstr("3,none"));
 }
 
+TEST(ConsoleNote, SaysWhenNobodyBeatsTheInitialStudent) {
+  LabResults results = prototype();
+  EXPECT_EQ(console_note(results), "") << "current is far above";
+  results.num_updates = 24;
+  for (MethodResult& method : results.methods)
+    if (method.role != Role::initial_student && method.role != Role::teacher)
+      method.runs[0].accuracy[1] = method.role == Role::fixed ? 0.25 : 0.2;
+  EXPECT_THAT(console_note(results), HasSubstr("after 24 updates no method is above the initial student"));
+  EXPECT_THAT(console_note(results), HasSubstr("best: fixed 10+5, 25.0 against 30.3 at 512 tokens"));
+  EXPECT_THAT(console_note(results), HasSubstr("from 27 to 80 tokens"));
+}
+
 TEST(ConsoleFindings, BeginWithTheVerdict) {
   const std::string text = console_findings(prototype());
   EXPECT_THAT(text, HasSubstr("shown      Replay of the initial bank"));

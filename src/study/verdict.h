@@ -10,7 +10,7 @@ namespace ropd::study {
 enum class Verdict {
   same_and_significant,      // the paper's sign; the interval excludes zero
   same_sign,                 // the paper's sign; the interval holds zero
-  no_difference,             // exactly zero here: the two are one state
+  no_difference,             // exactly zero here, as for two names of one state
   opposite,                  // the other sign; the interval holds zero
   opposite_and_significant,  // the other sign; the interval excludes zero
   not_measured
