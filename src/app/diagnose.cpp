@@ -166,7 +166,7 @@ class Diagnosis {
   std::vector<diagnostics::PrefixSet> prefixes_;  // [sources]
   std::vector<std::vector<Cell>> results_;        // [students][sources]
 
-  model::Weights teacher() { return teacher_->weights(distill::ScoringConfig{}.batch_tokens); }
+  model::Weights teacher() { return teacher_->weights(diagnostics::kBatchTokens); }
 
   model::Weights load(const std::string& path) const {
     auto weights = model::map_weights(std::make_shared<const io::ModelDirectory>(path));

@@ -11,6 +11,7 @@
 #include "io/checkpoint.h"
 #include "io/model_directory.h"
 #include "io/run_directory.h"
+#include "model/bounded_model.h"
 #include "rollout/bank.h"
 #include "rollout/fingerprint.h"
 #include "rollout/local_generator.h"
@@ -192,10 +193,14 @@ bool make_diagnosis(const Workshop& workshop, const Node& node) {
     return model::map_weights(std::make_shared<const io::ModelDirectory>(model));
   };
   const auto student = load(model_of(workshop, node.state, node.run));
-  const auto teacher = load(workshop.runs[node.run].config.teacher);
+  const train::TrainConfig& config = workshop.runs[node.run].config;
+  const auto directory = std::make_shared<const io::ModelDirectory>(config.teacher);
+  model::BoundedModel bounded(directory, model::map_weights(directory), train::teacher_budget(config));
+  const model::Weights teacher = bounded.weights(diagnostics::kBatchTokens);
   const auto prefixes = diagnostics::choose_positions(
       io::read_rollouts(workshop.store.prefixes(node.prefixes)), diagnosis.positions, diagnosis.seed);
-  const double kl = diagnostics::mean_over_responses(diagnostics::position_kl(student, teacher, prefixes));
+  const double kl = diagnostics::mean_over_responses(
+      diagnostics::position_kl(student, teacher, diagnostics::states_at(teacher, prefixes), prefixes));
   const auto reference = load(model_of(workshop, node.reference, node.run));
   const auto change =
       diagnostics::likelihood_change(prefixes, diagnostics::prefix_log_likelihood(reference, prefixes),
