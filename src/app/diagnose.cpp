@@ -215,7 +215,7 @@ class Diagnosis {
   std::optional<text::Tokenizer> tokenizer_;      // absent: no samples
   std::vector<ResponseSample> samples_;
 
-  model::Weights teacher() { return teacher_->weights(distill::ScoringConfig{}.batch_tokens); }
+  model::Weights teacher() { return teacher_->weights(diagnostics::kBatchTokens); }
 
   model::Weights load(const std::string& path) const {
     auto weights = model::map_weights(std::make_shared<const io::ModelDirectory>(path));

@@ -29,7 +29,7 @@ Buffer states_at(const model::Weights& model, const PrefixSet& set) {
   std::vector<model::PromptedResponse> responses;
   for (const Rollout& rollout : set.rollouts) responses.push_back({rollout.prompt_ids, rollout.response_ids});
   model::Workspace workspace;
-  return distill::states_before(model, responses, set.positions, Precision::f32, workspace);
+  return distill::states_before(model, responses, set.positions, Precision::f32, workspace, kBatchTokens);
 }
 
 std::vector<std::vector<double>> position_kl(const model::Weights& student, const model::Weights& teacher,

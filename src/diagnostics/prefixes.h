@@ -15,6 +15,8 @@ namespace ropd::diagnostics {
 
 using kernels::Precision;
 
+inline constexpr int64_t kBatchTokens = 8192;  // of a pass
+
 struct PrefixSet {
   std::vector<Rollout> rollouts;
   // [rollouts] ascending; position t is the state before response token t

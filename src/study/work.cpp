@@ -14,6 +14,7 @@
 #include "io/checkpoint.h"
 #include "io/model_directory.h"
 #include "io/run_directory.h"
+#include "model/bounded_model.h"
 #include "rollout/bank.h"
 #include "rollout/fingerprint.h"
 #include "rollout/local_generator.h"
@@ -236,13 +237,17 @@ bool make_diagnosis(const Workshop& workshop, const Node& node) {
   };
   const train::TrainConfig& config = workshop.runs[node.run].config;
   const Path student_path = model_of(workshop, node.state, node.run);
-  const auto student = load(student_path), teacher = load(config.teacher);
+  const auto student = load(student_path);
+  const auto directory = std::make_shared<const io::ModelDirectory>(config.teacher);
+  model::BoundedModel bounded(directory, model::map_weights(directory), train::teacher_budget(config));
+  const model::Weights teacher = bounded.weights(diagnostics::kBatchTokens);
   if (student.config.vocab_size != teacher.config.vocab_size)
     fail(diagnosis.name, ": the student has a vocabulary of ", student.config.vocab_size,
          " entries, the teacher ", teacher.config.vocab_size, "; a diagnosis needs one vocabulary");
   const auto prefixes = diagnostics::choose_positions(
       io::read_rollouts(workshop.store.prefixes(node.prefixes)), diagnosis.positions, diagnosis.seed);
-  const auto kl = diagnostics::position_kl(student, teacher, prefixes);
+  const auto kl =
+      diagnostics::position_kl(student, teacher, diagnostics::states_at(teacher, prefixes), prefixes);
   const auto before = diagnostics::prefix_log_likelihood(load(model_of(workshop, node.reference, node.run)),
                                                          prefixes),
              after = diagnostics::prefix_log_likelihood(student, prefixes);

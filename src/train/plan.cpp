@@ -307,6 +307,7 @@ double measure_flops() {
 }
 
 double measure_teacher_reads(const TrainConfig& config) {
+  if (!std::filesystem::is_directory(config.teacher)) return 0;
   Path largest;
   uint64_t bytes = 0;
   for (const io::InputFile& file : io::model_files(config.teacher))

@@ -114,6 +114,7 @@ TEST(Plan, ASmallQwen3WithA4BTeacherFitsInto24GiBAt4KTokens) {
 TEST(Plan, ATeacherThatDoesNotFitIsStreamedAndItsReadsAreCounted) {
   const test::TinyWorld world;
   const std::vector<std::string> settings = {"train.responses_per_iteration=480", "train.minibatch=128",
+                                             "curriculum.bank.responses=480",
                                              "rollout.max_response_tokens=64"};
   const auto with = [&](const std::string& more, double speed = 0) {
     auto all = settings;
@@ -142,6 +143,7 @@ TEST(Plan, StreamedPassesFollowPositionsMinibatchesAndWholeRows) {
   const test::TinyWorld world;
   const auto passes = [&](std::vector<std::string> settings) {
     settings.insert(settings.end(), {"train.responses_per_iteration=480", "train.minibatch=128",
+                                     "curriculum.bank.responses=480", "train.microbatch_tokens=32768",
                                      "train.teacher_memory_gb=0"});
     return make_plan(world.config("run", settings), {.flops = 1e9}).teacher.passes;
   };

@@ -380,7 +380,7 @@ TEST(Trainer, TheOptimizersMomentsMayLieInAFile) {
 TEST(Trainer, AStreamedTeacherTeachesTheSameBitsAndSaysWhatItRead) {
   const test::TinyWorld world;
   for (const std::string kind : {"candidates", "full_reverse_kl"}) {
-    const std::vector<std::string> settings = {"train.iterations=2", "objective.kind=" + kind};
+    const std::vector<std::string> settings = {"train.iterations=3", "objective.kind=" + kind};
     auto streamed_settings = settings;
     streamed_settings.push_back("train.teacher_memory_gb=0");
     TrainerWorld resident(world.config("resident-" + kind, settings)),

@@ -82,6 +82,10 @@ TEST_F(Diagnose, WritesTablesThatAddUp) {
   EXPECT_THAT(outcome.out, HasSubstr("none, a gradient is zero everywhere"));
   EXPECT_EQ(d["likelihood"].size(), 4u);
   EXPECT_EQ(diagnose("--overwrite --threads 1").out, outcome.out) << "threads do not show";
+  const std::string whole = read_file(directory_ / "out" / "diagnosis.json");
+  const auto streamed = run_ropd("diagnose --config " + at("d.yaml") + " --overwrite --teacher-memory-gb 0");
+  EXPECT_THAT(streamed.err, HasSubstr("teacher: streamed, ")) << streamed.err;
+  EXPECT_EQ(read_file(directory_ / "out" / "diagnosis.json"), whole) << "nor does a streamed teacher";
 }
 
 TEST_F(Diagnose, RefusesWhatItCannotUse) {

@@ -145,6 +145,23 @@ TEST(Program, AnExistingOutputNeedsOverwriteAndAnInputIsNeverWrittenOnto) {
   EXPECT_EQ(run_ropd(score + "/dev/null").exit_code, 0);
 }
 
+TEST(Program, ScoresOfAStreamedTeacherAreTheSameFile) {
+  const test::TemporaryDirectory directory;
+  const auto at = [&](const char* name) { return (directory / name).string(); };
+  test::write_tiny_model(directory / "m", test::tiny_config("Qwen3ForCausalLM"));
+  test::write_tiny_model(directory / "t", test::tiny_config("Qwen3MoeForCausalLM"), DType::bf16, 2);
+  io::write_rollouts(directory / "bank.jsonl",
+                     std::vector<Rollout>{{.query_id = "q", .prompt_ids = {1}, .response_ids = {3, 2}},
+                                          {.query_id = "r", .prompt_ids = {1, 4}, .response_ids = {5}}});
+  const std::string score = "score --model " + at("m") + " --teacher " + at("t") + " --top-k 4 --rollouts " +
+                            at("bank.jsonl") + " --out ";
+  ASSERT_EQ(run_ropd(score + at("whole.jsonl")).exit_code, 0);
+  const auto streamed = run_ropd(score + at("layers.jsonl") + " --teacher-memory-gb 0");
+  ASSERT_EQ(streamed.exit_code, 0) << streamed.err;
+  EXPECT_THAT(streamed.err, HasSubstr("teacher: streamed, 1 pass through its layers, "));
+  EXPECT_EQ(read_file(directory / "layers.jsonl"), read_file(directory / "whole.jsonl"));
+}
+
 TEST(Program, NumbersOutOfRangeAreRefusedWithTheRange) {
   const test::TemporaryDirectory directory;
   test::write_tiny_model(directory / "m", test::tiny_config("Qwen3ForCausalLM"));

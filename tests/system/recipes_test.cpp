@@ -115,7 +115,7 @@ TEST_F(Recipes, HaveThePapersBudgetsAndAreRefusedOnlyForWhatTheMachineLacks) {
                fits_disk = plan["disk_bytes"] <= plan["free_disk_bytes"];
     EXPECT_EQ(outcome.exit_code, fits_memory && fits_disk ? 0 : 1) << name << outcome.err;
     const std::string refusal = !fits_memory ? "the run needs [0-9.]+ .B of memory, [0-9.]+ .B are available "
-                                               "\\([a-zA-Z (),;]+ take [0-9.]+ .B: [a-z]"
+                                               "\\(most in [a-z ]+; (it fits|not even) with '?[a-z_.]+="
                                 : !fits_disk ? "the run needs about [0-9.]+ .B of disk, [0-9.]+ .B are free"
                                              : "";
     if (!refusal.empty()) {
@@ -123,6 +123,18 @@ TEST_F(Recipes, HaveThePapersBudgetsAndAreRefusedOnlyForWhatTheMachineLacks) {
     }
     EXPECT_FALSE(std::filesystem::exists(at("run"))) << "a plan leaves nothing behind";
   }
+}
+
+TEST_F(Recipes, ArePlannedForOtherMachinesWithWhatWouldFit) {
+  const auto proposal = [&](const std::string& recipe, const char* gigabytes) {
+    const Json plan = parse_json(plan_of(recipe, std::string("--json --memory-gb ") + gigabytes).out, recipe);
+    EXPECT_LE(plan["proposal"]["memory_bytes"], std::stod(gigabytes) * 1e9) << recipe;
+    return plan["proposal"]["settings"];
+  };
+  EXPECT_TRUE(
+      parse_json(plan_of("qwen3-0.6b-ropd", "--json --memory-gb 512").out, "plan")["proposal"].is_null());
+  EXPECT_FALSE(proposal("qwen3-1.7b-ropd", "24").empty());
+  EXPECT_THAT(proposal("qwen3-8b-ropd", "64").dump(), HasSubstr("adapter"));
 }
 
 TEST_F(Recipes, PrintTheBudgetForPeople) {
