@@ -201,7 +201,8 @@ TEST(Trainer, TheOrderDecidesWhichResponsesShareAMinibatch) {
     TrainerWorld run(world.config(order, {bank_stage(bank), "train.responses_per_iteration=12",
                                           "train.iterations=1", "train.shards=2", "train.order=" + order}));
     std::vector<uint64_t> result;
-    for (const StepRecord& step : run.trainer.iterate()->steps) result.push_back(step.tokens);
+    const auto record = run.trainer.iterate();
+    for (const StepRecord& step : record->steps) result.push_back(step.tokens);
     return result;
   };
   EXPECT_THAT(tokens("recorded"), ElementsAre(48, 8, 8));
