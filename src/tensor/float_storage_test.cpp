@@ -1,6 +1,9 @@
 #include "tensor/float_storage.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
 
 #include <algorithm>
 #include <filesystem>
@@ -33,6 +36,28 @@ TEST(FloatStorage, IsZeroedInAFileThatLeavesNothingBehind) {
 TEST(FloatStorage, RefusesAFolderThatIsNotThere) {
   test::TemporaryDirectory directory;
   EXPECT_THROW(FloatStorage(8, directory / "absent"), Error);
+}
+
+// A limit on file sizes stands in for a full disk: space is asked for at once either way.
+TEST(FloatStorage, WithoutRoomIsOneLineThatNamesTheFolder) {
+  const test::TemporaryDirectory directory;
+  const auto before = std::signal(SIGXFSZ, SIG_IGN);
+  struct rlimit limit {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const struct rlimit small { 4096, limit.rlim_max };
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  std::string message = "no error";
+  try {
+    const FloatStorage storage(10'000, directory.path());
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  std::signal(SIGXFSZ, before);
+  EXPECT_NE(message.find(directory.path().string() + ": cannot reserve 40000 bytes for scratch: "),
+            std::string::npos)
+      << message;
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
 
 TEST(FloatStorage, MayBeEmpty) { EXPECT_TRUE(FloatStorage(0).values().empty()); }
