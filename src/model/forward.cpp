@@ -20,7 +20,8 @@ void forward_together(std::span<float> hidden, const Weights& weights, const Pac
   const BlockContext context{c, workspace.rope_for(c, batch.num_positions()), batch.positions, precision,
                              /*for_gradient=*/false};
   for (size_t i = 0; i < weights.layers.size(); ++i)
-    block(x, workspace.trace, workspace.scratch, weights.layers[i], context, attention_in(i));
+    block(x, workspace.trace, workspace.scratch, workspace.merged.of(weights.layers[i], precision), context,
+          attention_in(i));
   workspace.trace.input_inv_rms.resize(batch.tokens.size());
   kernels::rms_norm(hidden, workspace.trace.input_inv_rms, x, weights.final_norm,
                     static_cast<float>(c.rms_norm_eps));
