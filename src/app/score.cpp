@@ -25,7 +25,7 @@ namespace ropd::app {
 namespace {
 
 struct Options {
-  std::string model, teacher, rollouts, queries, prompt_prefix, prompt_suffix;
+  std::string model, base, teacher, teacher_base, rollouts, queries, prompt_prefix, prompt_suffix;
   Output out;
   uint32_t top_k = 16;
   std::string precision = "f32";
@@ -35,16 +35,15 @@ struct Options {
 
 // A model larger than memory would read every weight from disk for every batch: refused with the numbers.
 void check_memory(const io::ModelDirectory& directory) {
-  uint64_t bytes = 0;
-  for (const auto& tensor : directory.tensors()) bytes += tensor.bytes.size();
+  const uint64_t bytes = directory.num_bytes();
   const auto memory = read_memory_info();
   if (bytes > usable_bytes(memory))
     fail(directory.path().string(), ": ", format_bytes(static_cast<double>(bytes)), " of weights, but only ",
          format_bytes(static_cast<double>(usable_bytes(memory))), " of memory are free");
 }
 
-model::Weights load(const std::string& path) {
-  auto directory = std::make_shared<const io::ModelDirectory>(path);
+model::Weights load(const std::string& path, const std::string& base) {
+  auto directory = std::make_shared<const io::ModelDirectory>(path, base);
   check_memory(*directory);
   auto weights = model::map_weights(directory);
   model::check_finite(weights, path);
@@ -54,7 +53,9 @@ model::Weights load(const std::string& path) {
 // How a teacher with another tokenizer reads the rollouts; nothing when ids mean the same to both.
 std::optional<distill::TeacherTranslation> translation_for(const Options& options, const ModelConfig& student,
                                                            const ModelConfig& teacher) {
-  const auto map = train::teacher_vocabulary(options.model, student, options.teacher, teacher);
+  const Path teacher_text = io::text_directory(options.teacher, options.teacher_base);
+  const auto map = train::teacher_vocabulary(io::text_directory(options.model, options.base), student,
+                                             teacher_text, teacher);
   if (!map) return std::nullopt;
   log_info("teacher vocabulary: ", map->describe());
   if (map->is_identity()) return train::translate(map, student, teacher, {});
@@ -62,7 +63,7 @@ std::optional<distill::TeacherTranslation> translation_for(const Options& option
     fail(
         "the teacher has another tokenizer and reads its own prompt: give the questions with --queries FILE");
   auto renderer = std::make_shared<text::PromptRenderer>(
-      text::PromptRenderer::load(options.teacher, {options.prompt_prefix, options.prompt_suffix, false}));
+      text::PromptRenderer::load(teacher_text, {options.prompt_prefix, options.prompt_suffix, false}));
   auto queries = std::make_shared<std::unordered_map<std::string, Query>>();
   for (Query& query : io::read_dataset(options.queries).queries) queries->emplace(query.id, std::move(query));
   return train::translate(map, student, teacher,
@@ -77,13 +78,13 @@ std::optional<distill::TeacherTranslation> translation_for(const Options& option
 void run(const Options& options) {
   install_stop_handlers();
   check_output(options.out, {options.rollouts, options.queries});
-  const model::Weights student = load(options.model);
+  const model::Weights student = load(options.model, options.base);
   const auto rollouts = io::read_rollouts(options.rollouts, {.vocab_size = student.config.vocab_size});
   distill::check_rollouts(rollouts, student.config);
   std::optional<model::Weights> teacher;
   std::optional<distill::TeacherTranslation> translation;
   if (!options.teacher.empty()) {
-    teacher = load(options.teacher);
+    teacher = load(options.teacher, options.teacher_base);
     translation = translation_for(options, student.config, teacher->config);
   }
   distill::ScoringConfig config{
@@ -125,13 +126,15 @@ void add_score(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("score", "log-probabilities of recorded responses under a student and a teacher");
-  command->add_option("--model", options->model, "student: model directory, checkpoint or run")
+  command->add_option("--model", options->model, "student: model or adapter directory, checkpoint or run")
       ->required()
       ->check(CLI::ExistingDirectory)
       ->transform(to_model());
-  command->add_option("--teacher", options->teacher, "model directory, checkpoint or run")
+  add_base(*command, "--base", options->base);
+  command->add_option("--teacher", options->teacher, "model or adapter directory, checkpoint or run")
       ->check(CLI::ExistingDirectory)
       ->transform(to_model());
+  add_base(*command, "--teacher-base", options->teacher_base);
   command->add_option("--rollouts", options->rollouts, "JSONL with query_id, prompt_ids, response_ids")
       ->required()
       ->check(CLI::ExistingFile);

@@ -10,6 +10,7 @@
 #include "eval/responses.h"
 #include "io/checkpoint.h"
 #include "io/model_directory.h"
+#include "io/model_path.h"
 #include "io/run_directory.h"
 #include "rollout/bank.h"
 #include "rollout/fingerprint.h"
@@ -98,8 +99,20 @@ bool make_training(const Workshop& workshop, const Node& node) {
   return true;
 }
 
+// An adapter of a run lies on the run's student.
+std::shared_ptr<const io::ModelDirectory> open_model(const Path& model, const train::TrainConfig& config) {
+  return std::make_shared<const io::ModelDirectory>(
+      model, config.adapter && io::is_adapter_directory(model) ? Path(config.student) : Path());
+}
+
+// Where a run begins.
+Path initial_model(const train::TrainConfig& config) {
+  return config.adapter && config.adapter->path ? io::find_model(*config.adapter->path)
+                                                : Path(config.student);
+}
+
 Path model_of(const Workshop& workshop, const std::optional<std::string>& state, size_t run) {
-  if (!state) return workshop.runs[run].config.student;
+  if (!state) return initial_model(workshop.runs[run].config);
   const auto found = workshop.store.find_state(*state);
   if (!found) fail("study: state ", *state, " is gone from ", workshop.store.root().string());
   return found->checkpoint / "model";
@@ -125,7 +138,7 @@ bool sample_queries(const Workshop& workshop, const Node& node, const Path& mode
   const auto models = train::load_models(config);
   if (!models.student_renderer) fail(config.student, ": sampling needs a tokenizer with a chat template");
   const auto queries = train::load_queries(config, *models.student_renderer);
-  const auto directory = std::make_shared<const io::ModelDirectory>(model);
+  const auto directory = open_model(model, config);
   const auto weights = model::map_weights(directory);
   rollout::LocalGenerator engine(weights, config.rollout.precision, engine_config(config, *directory));
   const uint64_t count = responses > 0 ? responses : config.curriculum.bank.responses;
@@ -144,7 +157,7 @@ bool sample_queries(const Workshop& workshop, const Node& node, const Path& mode
 bool make_bank(const Workshop& workshop, const Node& node) {
   const train::TrainConfig& config = workshop.runs[node.run].config;
   const uint64_t responses = config.curriculum.bank.responses;
-  return sample_queries(workshop, node, config.student, responses,
+  return sample_queries(workshop, node, initial_model(config), responses,
                         rollout::bank_stream(config.seed, "initial bank", responses),
                         workshop.store.bank(node.id));
 }
@@ -166,16 +179,16 @@ bool make_evaluation(const Workshop& workshop, const Node& node) {
                                      : model_of(workshop, node.state, node.run);
   const Path folder = workshop.store.evaluation(node.id);
   const auto suite = eval::load_suite(evaluation.suite, evaluation.data);
-  const auto tokenizer = text::Tokenizer::load(model);
-  const auto directory = std::make_shared<const io::ModelDirectory>(model);
+  const auto directory = open_model(model, workshop.runs[node.run].config);
+  const auto tokenizer = text::Tokenizer::load(directory->text_path());
   const auto weights = model::map_weights(directory);
   rollout::EngineConfig config;
   config.max_response_tokens = static_cast<int64_t>(evaluation.max_tokens);
   config.eos_ids = directory->generation().eos_ids;
   rollout::LocalGenerator engine(weights, evaluation.precision, config);
   const auto generated =
-      eval::generate_responses(engine, suite, tokenizer, text::ChatTemplate::load(model), folder,
-                               {node.label, rollout::weights_fingerprint(weights), evaluation.seed});
+      eval::generate_responses(engine, suite, tokenizer, text::ChatTemplate::load(directory->text_path()),
+                               folder, {node.label, rollout::weights_fingerprint(weights), evaluation.seed});
   if (!generated.is_finished) return false;
   eval::GradingConfig scoring;
   for (const uint64_t budget : evaluation.budgets) scoring.budgets.push_back(static_cast<uint32_t>(budget));
@@ -189,7 +202,7 @@ bool make_evaluation(const Workshop& workshop, const Node& node) {
 bool make_diagnosis(const Workshop& workshop, const Node& node) {
   const DiagnosisConfig& diagnosis = workshop.file.config.diagnoses[node.item];
   const auto load = [&](const Path& model) {
-    return model::map_weights(std::make_shared<const io::ModelDirectory>(model));
+    return model::map_weights(open_model(model, workshop.runs[node.run].config));
   };
   const auto student = load(model_of(workshop, node.state, node.run));
   const auto teacher = load(workshop.runs[node.run].config.teacher);

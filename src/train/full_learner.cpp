@@ -15,27 +15,29 @@ namespace {
 constexpr const char *kFirstMoment = "exp_avg", *kSecondMoment = "exp_avg_sq", *kRunningMean = "running_mean",
                      *kPreviousMean = "previous_mean";
 
-std::vector<optim::TensorRange> tensor_ranges(const model::Parameters& parameters) {
+std::vector<optim::TensorRange> tensor_ranges(std::span<const model::ParameterSlot> slots) {
   std::vector<optim::TensorRange> tensors;
-  for (const auto& slot : parameters.slots())
+  for (const auto& slot : slots)
     tensors.push_back({slot.name, static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size)});
   return tensors;
 }
 
 }  // namespace
 
-FullLearner::FullLearner(model::Parameters parameters, FullLearnerConfig config)
+FlatLearner::FlatLearner(model::Weights weights, std::span<float> values,
+                         std::vector<model::ParameterSlot> slots, LearnerConfig config)
     : config_(std::move(config)),
-      tensors_(tensor_ranges(parameters)),
-      parameters_(std::move(parameters)),
-      weights_(parameters_.weights()),
-      first_moment_(parameters_.values().size()),
-      second_moment_(parameters_.values().size()),
+      slots_(std::move(slots)),
+      tensors_(tensor_ranges(slots_)),
+      values_(values),
+      weights_(std::move(weights)),
+      first_moment_(values.size()),
+      second_moment_(values.size()),
       optimizer_(config_.adamw, first_moment_.values(), second_moment_.values()) {
   weights_.execution.keeps_memory = config_.keeps_memory;
   if (!config_.has_statistics) return;
   const auto vector = [&] {
-    const size_t size = parameters_.values().size();
+    const size_t size = values_.size();
     return config_.statistics_folder ? FloatStorage(size, *config_.statistics_folder) : FloatStorage(size);
   };
   running_mean_ = vector();
@@ -43,13 +45,13 @@ FullLearner::FullLearner(model::Parameters parameters, FullLearnerConfig config)
   statistics_.emplace(running_mean_.values(), previous_mean_.values());
 }
 
-model::Gradients& FullLearner::provide_gradient() {
-  if (!gradient_) gradient_.emplace(parameters_.config());
+model::Gradients& FlatLearner::provide_gradient() {
+  if (!gradient_) gradient_.emplace(slots_, weights_.config.num_layers);
   return *gradient_;
 }
 
 // The norm, and whether the gradient may be used.
-MinibatchGradient FullLearner::judge(MinibatchGradient result) {
+MinibatchGradient FlatLearner::judge(MinibatchGradient result) {
   result.norm = optim::global_norm(gradient_->values());
   if (!std::isfinite(result.norm) || !std::isfinite(result.sums.weighted_loss)) {
     const auto found = optim::find_non_finite(gradient_->values(), tensors_);
@@ -60,7 +62,7 @@ MinibatchGradient FullLearner::judge(MinibatchGradient result) {
   return result;
 }
 
-MinibatchGradient FullLearner::gradient(std::span<const distill::Shard> minibatch,
+MinibatchGradient FlatLearner::gradient(std::span<const distill::Shard> minibatch,
                                         const distill::GradientConfig& config, distill::Scorer& scorer) {
   distill::GradientConfig own = config;
   own.precision = config_.precision;
@@ -74,7 +76,7 @@ MinibatchGradient FullLearner::gradient(std::span<const distill::Shard> minibatc
 }
 
 // One chain from zero over all microbatches.
-MinibatchGradient FullLearner::gradient(std::span<const distill::SupervisedMicrobatch> minibatch) {
+MinibatchGradient FlatLearner::gradient(std::span<const distill::SupervisedMicrobatch> minibatch) {
   provide_gradient().clear();
   MinibatchGradient result{.microbatches = static_cast<uint32_t>(minibatch.size())};
   for (const distill::SupervisedMicrobatch& microbatch : minibatch) {
@@ -88,35 +90,33 @@ MinibatchGradient FullLearner::gradient(std::span<const distill::SupervisedMicro
   return judge(result);
 }
 
-void FullLearner::observe(double scale) {
+void FlatLearner::observe(double scale) {
   assert(statistics_ && gradient_);
   statistics_->observe(gradient_->values(), scale);
 }
 
-curriculum::Comparison FullLearner::compare() {
+curriculum::Comparison FlatLearner::compare() {
   assert(statistics_);
   return statistics_->compare();
 }
 
-void FullLearner::update(double learning_rate, double gradient_scale) {
+void FlatLearner::update(double learning_rate, double gradient_scale) {
   assert(gradient_);
   optimizer_.set_learning_rate(learning_rate);
-  optimizer_.update(parameters_.values(), gradient_->values(), gradient_scale);
+  optimizer_.update(values_, gradient_->values(), gradient_scale);
   if (!config_.keeps_memory) gradient_.reset();
 }
 
-void FullLearner::save_model(const Path& path, const std::string& description) const {
+std::vector<io::StoredTensor> FlatLearner::tensors() const {
   std::vector<io::StoredTensor> tensors;
-  for (const auto& slot : parameters_.slots())
-    tensors.push_back({slot.name, DType::f32, slot.shape,
-                       std::as_bytes(parameters_.values().subspan(static_cast<size_t>(slot.offset),
-                                                                  static_cast<size_t>(slot.size)))});
-  io::SaveModelOptions options = config_.model_files;
-  options.description = description;
-  io::save_model_directory(path, options, tensors);
+  for (const auto& slot : slots_)
+    tensors.push_back(
+        {slot.name, DType::f32, slot.shape,
+         std::as_bytes(values_.subspan(static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size)))});
+  return tensors;
 }
 
-LearnerState FullLearner::save(const Path& folder, const std::string& description) const {
+LearnerState FlatLearner::save(const Path& folder, const std::string& description) const {
   save_model(folder / "model", description);
   const SavedVector moments[] = {{kFirstMoment, first_moment_.values()},
                                  {kSecondMoment, second_moment_.values()}};
@@ -132,11 +132,8 @@ LearnerState FullLearner::save(const Path& folder, const std::string& descriptio
   return state;
 }
 
-void FullLearner::restore(const Path& folder, const LearnerState& state) {
-  const io::ModelDirectory saved(folder / "model");
-  io::require_same_model(saved.config(), saved.path().string(), parameters_.config());
-  const auto loaded = model::Parameters::load(saved);
-  std::copy(loaded.values().begin(), loaded.values().end(), parameters_.values().begin());
+void FlatLearner::restore(const Path& folder, const LearnerState& state) {
+  load_model(folder / "model");
   const RestoredVector moments[] = {{kFirstMoment, first_moment_.values()},
                                     {kSecondMoment, second_moment_.values()}};
   load_vectors(folder / "optimizer.safetensors", moments, tensors_);
@@ -148,9 +145,27 @@ void FullLearner::restore(const Path& folder, const LearnerState& state) {
   statistics_->restore(*state.statistics);
 }
 
-uint64_t FullLearner::saved_bytes() const {
+uint64_t FlatLearner::saved_bytes() const {
   const uint64_t vectors = 3 + (statistics_ ? 2 : 0);  // weights, two moments, two means
-  return vectors * sizeof(float) * parameters_.values().size();
+  return vectors * sizeof(float) * values_.size();
+}
+
+FullLearner::FullLearner(model::Parameters parameters, LearnerConfig config, io::SaveModelOptions model_files)
+    : FlatLearner(parameters.weights(), parameters.values(), parameters.slots(), std::move(config)),
+      parameters_(std::move(parameters)),
+      model_files_(std::move(model_files)) {}
+
+void FullLearner::save_model(const Path& path, const std::string& description) const {
+  io::SaveModelOptions options = model_files_;
+  options.description = description;
+  io::save_model_directory(path, options, tensors());
+}
+
+void FullLearner::load_model(const Path& path) {
+  const io::ModelDirectory saved(path);
+  io::require_same_model(saved.config(), saved.path().string(), parameters_.config());
+  const auto loaded = model::Parameters::load(saved);
+  std::copy(loaded.values().begin(), loaded.values().end(), parameters_.values().begin());
 }
 
 }  // namespace ropd::train

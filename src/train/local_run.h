@@ -4,7 +4,7 @@
 #include "distill/local_scorer.h"
 #include "io/run_directory.h"
 #include "rollout/local_generator.h"
-#include "train/full_learner.h"
+#include "train/adapter_learner.h"
 #include "train/model_pair.h"
 #include "train/rollout_supply.h"
 #include "train/trainer.h"
@@ -20,7 +20,8 @@ class LocalRun {
   LocalRun(const LocalRun&) = delete;  // the parts refer to each other
   LocalRun& operator=(const LocalRun&) = delete;
 
-  FullLearner learner;
+  const std::unique_ptr<FlatLearner> owned_learner;
+  FlatLearner& learner;
   rollout::LocalGenerator generator;
   distill::LocalScorer scorer;
   RolloutSupply supply;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -14,6 +15,7 @@
 #include "distill/scoring.h"
 #include "io/hf_config.h"
 #include "io/model_directory.h"
+#include "io/model_path.h"
 #include "kernels/matmul.h"
 #include "kernels/vocab_head.h"
 #include "model/block.h"
@@ -25,7 +27,7 @@ namespace ropd::train {
 namespace {
 
 ModelConfig shape_of(const std::string& directory) {
-  const Path path = Path(directory) / "config.json";
+  const Path path = io::base_of(directory) / "config.json";
   return io::parse_model_config(read_file(path), path.string());
 }
 
@@ -48,6 +50,28 @@ double active_parameters(const ModelConfig& c) {
 }
 
 uint64_t elements(int64_t count) { return static_cast<uint64_t>(count); }
+
+// What is trained: every parameter, or those of an adapter.
+struct Trained {
+  uint64_t parameters = 0;
+  uint64_t merged_layer_bytes = 0;  // the largest layer's adapted matrices, in f32
+};
+
+Trained trained_parameters(const TrainConfig& config, const ModelConfig& student) {
+  if (!config.adapter) return {.parameters = elements(model::parameter_count(student))};
+  const auto matrices = config.adapter->path
+                            ? io::AdapterDirectory(io::find_model(*config.adapter->path), student).matrices()
+                            : io::adapter_matrices(student, adapter_config(*config.adapter), "adapter");
+  Trained trained;
+  std::map<std::string, uint64_t> of_layers;
+  for (const AdapterMatrix& m : matrices) {
+    trained.parameters += elements(m.rank * (m.inputs + m.outputs));
+    uint64_t& bytes = of_layers[m.module.substr(0, m.module.find('.', std::string("model.layers.").size()))];
+    bytes += elements(m.inputs * m.outputs) * sizeof(float);
+    trained.merged_layer_bytes = std::max(trained.merged_layer_bytes, bytes);
+  }
+  return trained;
+}
 
 // Longest prompt and response together.
 uint64_t longest_sequence(const TrainConfig& config, const ModelConfig& student) {
@@ -88,8 +112,8 @@ void add_sampling(std::vector<MemoryItem>& items, const TrainConfig& config, con
 
 std::vector<MemoryItem> memory_items(const TrainConfig& config, const ModelConfig& student,
                                      const ModelConfig& teacher) {
-  const uint64_t parameters = elements(model::parameter_count(student)),
-                 longest = longest_sequence(config, student);
+  const auto [parameters, merged_layer] = trained_parameters(config, student);
+  const uint64_t longest = longest_sequence(config, student);
   const uint64_t minibatch = std::min(config.train.minibatch, config.train.responses_per_iteration);
   const auto at_most = [&](uint64_t responses, uint64_t tokens) {
     return std::min(responses * longest, std::max(tokens, longest));
@@ -98,13 +122,20 @@ std::vector<MemoryItem> memory_items(const TrainConfig& config, const ModelConfi
                                   elements(distill::ScoringConfig{}.batch_tokens)),
                  trained = at_most((minibatch + config.train.shards - 1) / config.train.shards,
                                    config.train.microbatch_tokens);
-  std::vector<MemoryItem> items = {{"student weights (f32 master)", 4 * parameters, ""},
-                                   {"AdamW state", 8 * parameters, ""}};
+  std::vector<MemoryItem> items;
+  if (config.adapter) items.push_back({"student weights (mapped, frozen)", stored_bytes(student), ""});
+  items.push_back({config.adapter ? "adapter (f32)" : "student weights (f32 master)", 4 * parameters, ""});
+  items.push_back({"AdamW state", 8 * parameters, ""});
   if (make_curriculum(config).can_watch() && config.trigger.storage == Storage::memory)
     items.push_back({"trigger (two gradients)", 8 * parameters, "trigger.storage=file"});
   if (needs_sampling(config)) add_sampling(items, config, student);
   items.push_back({"student activations", scoring_bytes(student, scored), "rollout.max_response_tokens",
                    Phase::student_scoring});
+  const auto add_merged_layer = [&](Phase phase) {
+    if (config.adapter)
+      items.push_back({"one layer with its adapter (f32)", merged_layer, "adapter.targets", phase});
+  };
+  add_merged_layer(Phase::student_scoring);
   const auto add_teacher = [&](uint64_t tokens, Phase phase) {
     items.push_back({"teacher weights (mapped)", stored_bytes(teacher), "a smaller teacher", phase});
     items.push_back(
@@ -112,6 +143,7 @@ std::vector<MemoryItem> memory_items(const TrainConfig& config, const ModelConfi
   };
   add_teacher(scored, Phase::teacher_scoring);
   items.push_back({"gradient", 4 * parameters, "", Phase::updates});
+  add_merged_layer(Phase::updates);
   items.push_back(
       {"gradients of shards",
        4 * parameters *
@@ -189,8 +221,9 @@ Plan make_plan(const TrainConfig& config, double flops) {
     }
   plan.available_bytes = read_memory_info().available_bytes;
 
-  const uint64_t trigger_bytes = make_curriculum(config).can_watch() ? 8 * plan.student_parameters : 0;
-  plan.checkpoint_bytes = 12 * plan.student_parameters + trigger_bytes;
+  plan.trained_parameters = trained_parameters(config, student).parameters;
+  const uint64_t trigger_bytes = make_curriculum(config).can_watch() ? 8 * plan.trained_parameters : 0;
+  plan.checkpoint_bytes = 12 * plan.trained_parameters + trigger_bytes;
   const uint64_t kept =
       config.checkpoint.keep == 0 ? plan.iterations : std::min(config.checkpoint.keep, plan.iterations);
   constexpr uint64_t kBytesPerToken = 8;  // of a response in JSONL: id and text
@@ -204,10 +237,11 @@ Plan make_plan(const TrainConfig& config, double flops) {
 
   plan.flops = flops;
   const double tokens = plan.assumed_length * static_cast<double>(config.train.responses_per_iteration);
-  // Sampling and scoring pass once through the student, the gradient three times; the teacher once.
+  // Sampling and scoring pass once through the student, the gradient three times (twice where its matrices are
+  // frozen); the teacher once.
   const double work = tokens * 2 *
                       ((needs_sampling(config) ? 2 : 1) * active_parameters(student) +
-                       3 * active_parameters(student) + active_parameters(teacher));
+                       (config.adapter ? 2 : 3) * active_parameters(student) + active_parameters(teacher));
   plan.seconds_per_iteration = work / flops;
   return plan;
 }
@@ -246,8 +280,12 @@ std::string plan_text(const Plan& plan) {
   text += fmt::format(
       "budget       {} iterations, C = {} responses, U = {} steps; an iteration is {} responses\n",
       plan.iterations, plan.consumed, plan.steps, sizes);
-  text += fmt::format("student      {} parameters\nteacher      {} parameters\n",
+  text += fmt::format("student      {} parameters{}\nteacher      {} parameters\n",
                       format_count(static_cast<double>(plan.student_parameters)),
+                      plan.trained_parameters == plan.student_parameters
+                          ? ""
+                          : fmt::format(", an adapter of {} is trained",
+                                        format_count(static_cast<double>(plan.trained_parameters))),
                       format_count(static_cast<double>(plan.teacher_parameters)));
   text += "memory\n";
   std::optional<Phase> phase;

@@ -40,6 +40,7 @@ struct Plan {
   double flops = 0;
   double assumed_length = 0;
   double seconds_per_iteration = 0;
+  uint64_t trained_parameters = 0;  // all of the student's, or an adapter's
   uint64_t student_parameters = 0, teacher_parameters = 0;
 };
 

@@ -206,6 +206,14 @@ TEST(TrainConfig, MakesTheCurriculaOfThePaper) {
             "current x 5, then initial x 5, then current x 5");
 }
 
+TEST(TrainConfig, HintsAtALearningRateOfFullTrainingForAnAdapter) {
+  EXPECT_THAT(config_warnings(parse_train_config(kBase + "adapter: {rank: 8}\n", "run.yaml")),
+              ElementsAre(HasSubstr("train.learning_rate 1e-06 is one of full training")));
+  EXPECT_THAT(config_warnings(parse_train_config(kBase + "adapter: {rank: 8}\ntrain: {learning_rate: 2e-5}\n",
+                                                 "run.yaml")),
+              IsEmpty());
+}
+
 TEST(TrainConfig, WarnsWhereTheTriggerCanNeverBeSet) {
   EXPECT_THAT(config_warnings(parse_train_config(kBase, "run.yaml")), IsEmpty());
   const TrainConfig one = parse_train_config(kBase + "train: {minibatch: 480}\n", "run.yaml");
