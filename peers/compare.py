@@ -29,18 +29,20 @@ def main():
     if not (teacher / "config.json").exists():
         models.make(teacher, tokenizers, "qwen3", tied=False, seed=7)
 
-    def run_of(family, dtype):
+    def run_of(family, dtype, settings=None):
         student = arguments.out / "theirs" / f"student-{family}-{dtype}"
         if not (student / "config.json").exists():
             models.make(student, tokenizers, family, tied=family != "llama", seed=3,
                         dtype=torch.float32 if dtype == "f32" else torch.bfloat16)
-        run = training_facts.train(report, student, teacher, f"run-{family}-{dtype}", {"train.learning_rate": 1e-3})
+        name = f"run-{family}-{dtype}" + ("-adapter" if settings else "")
+        run = training_facts.train(report, student, teacher, name, settings or {"train.learning_rate": 1e-3})
         return training_facts.checkpoint_of(run) / "model"
 
     text_facts.compare_tokenizers(report, tokenizers)
     text_facts.compare_templates(report, tokenizers, golden)
     model_facts.theirs_load_here(report, tokenizers)
     model_facts.ours_load_there(report, run_of)
+    model_facts.adapters_load_there(report, run_of)
     run_of("qwen3", "f32")
     training_facts.compare_gradients(report, arguments.out / "theirs" / "student-qwen3-f32", teacher)
     training_facts.compare_with_trl(report)

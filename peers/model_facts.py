@@ -1,4 +1,5 @@
 """Directories of transformers load here, ours load there, and both give the same numbers."""
+import peft
 import torch
 import transformers
 
@@ -20,7 +21,7 @@ def greedy(model, prompt_ids, count):
     return ids[0, len(prompt_ids):].tolist()
 
 
-def compare(report, name, ours_path, theirs_path, tokens=24):
+def compare(report, name, ours_path, theirs_path, tokens=24, load=models.load):
     """Greedy text and the log-probabilities of 16 candidates at every position."""
     folder = report.folder / "work" / name.replace(" ", "_").replace(",", "")
     folder.mkdir(parents=True, exist_ok=True)
@@ -30,7 +31,7 @@ def compare(report, name, ours_path, theirs_path, tokens=24):
                 "--overwrite", "--out", rollouts)
     scores.unlink(missing_ok=True)
     report.ropd("score", "--model", ours_path, "--rollouts", rollouts, "--precision", "f32", "--out", scores)
-    model = models.load(theirs_path)
+    model = load(theirs_path)
     tokenizer = transformers.AutoTokenizer.from_pretrained(theirs_path)
     ends = set(report.eos_ids)
     equal_prompts = equal_text = 0
@@ -82,3 +83,30 @@ def ours_load_there(report, run_of):
         for dtype in ("f32", "bf16"):
             path = run_of(family, dtype)
             compare(report, f"ours, {family} {dtype}", path, path)
+
+
+def adapters_load_there(report, run_of):
+    """An adapter trained here, under peft; one that peft saved, here; ours merged, as a plain model."""
+    for family, dtype in (("qwen3", "f32"), ("qwen2", "f32"), ("llama", "bf16")):
+        adapter = run_of(family, dtype, {"adapter.rank": 4, "adapter.alpha": 8, "train.learning_rate": 5e-2})
+        base = report.folder / "theirs" / f"student-{family}-{dtype}"
+        with_adapter = lambda path: peft.PeftModel.from_pretrained(models.load(path), adapter).eval()
+        compare(report, f"adapter of ours, {family} {dtype}", adapter, base, load=with_adapter)
+        merged = report.folder / "work" / f"merged-{family}-{dtype}"
+        if not merged.exists():
+            report.ropd("merge", adapter, "--dtype", "f32", "--out", merged)
+        compare(report, f"adapter of ours, merged, {family} {dtype}", merged, merged)
+    base = report.folder / "theirs" / "student-qwen3-f32"
+    for name, settings in (("all-linear", dict(r=8, lora_alpha=16, target_modules="all-linear")),
+                           ("rslora, ranks", dict(r=4, lora_alpha=4, target_modules=["q_proj", "down_proj"], use_rslora=True,
+                                                  rank_pattern={"down_proj": 7}))):
+        adapter = report.folder / "theirs" / f"adapter-{name.replace(', ', '-')}"
+        torch.manual_seed(11)
+        model = peft.get_peft_model(models.load(base), peft.LoraConfig(task_type="CAUSAL_LM", **settings))
+        with torch.no_grad():
+            for parameter, value in model.named_parameters():
+                if "lora_B" in parameter:
+                    value.normal_(0.0, 0.05)
+        model.save_pretrained(adapter)
+        with_adapter = lambda path: peft.PeftModel.from_pretrained(models.load(path), adapter).eval()
+        compare(report, f"adapter of theirs, {name}", adapter, base, load=with_adapter)

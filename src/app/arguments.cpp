@@ -16,6 +16,13 @@ CLI::Validator to_model() {
       "");
 }
 
+CLI::Option* add_base(CLI::App& command, const std::string& name, std::string& base) {
+  return command
+      .add_option(name, base,
+                  "of an adapter: folder of its base (default: what its adapter_config.json names)")
+      ->check(CLI::ExistingDirectory);
+}
+
 CLI::Validator number_in(const char* expected, bool (*is_right)(double)) {
   return CLI::Validator(
       [=](const std::string& text) -> std::string {

@@ -19,6 +19,7 @@ void add_branch(CLI::App& app);
 void add_train(CLI::App& app);
 void add_resume(CLI::App& app);
 void add_verify(CLI::App& app);
+void add_merge(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_score(CLI::App& app);
 void add_sft(CLI::App& app);

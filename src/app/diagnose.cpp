@@ -57,10 +57,11 @@ Example:
   ropd diagnose --config diagnosis.yaml probes.trajectories=32)";
 
 struct StudentConfig {
-  std::string name, model;
+  std::string name, model, base;
   void fields(auto&& field) {
     field("name", name, "in tables; the same as a source's when that source is its own rollouts");
-    field("model", model, "model directory or checkpoint");
+    field("model", model, "model or adapter directory, checkpoint or run");
+    field("base", base, "of an adapter: folder of its base, where its own config names none that is here");
   }
 };
 
@@ -103,7 +104,7 @@ struct ProbesConfig {
 };
 
 struct DiagnoseConfig {
-  std::string teacher, output;
+  std::string teacher, teacher_base, output;
   std::vector<StudentConfig> students;
   std::vector<SourceConfig> sources;
   std::vector<ConcentrationConfig> concentration;
@@ -112,7 +113,8 @@ struct DiagnoseConfig {
   uint32_t samples = 2;
   ProbesConfig probes;
   void fields(auto&& field) {
-    field("teacher", teacher, "model directory");
+    field("teacher", teacher, "model or adapter directory");
+    field("teacher_base", teacher_base, "of an adapter: folder of its base");
     field("output", output, "folder for diagnosis.json and samples.jsonl");
     field("students", students, "the models that are scored; changes are counted from the first");
     field("sources", sources, "whose prefixes they are scored on");
@@ -149,9 +151,10 @@ class Diagnosis {
         fail("diagnose: concentration compares ", c.first, " with itself; expected two students");
     }
     if (config_.output.empty()) fail("diagnose: output is required, a folder for diagnosis.json");
-    teacher_.emplace(bounded_model(config_.teacher, teacher_memory_gb));
-    if (config_.samples > 0 && std::filesystem::exists(Path(config_.teacher) / "tokenizer.json"))
-      tokenizer_.emplace(text::Tokenizer::load(config_.teacher));
+    teacher_.emplace(bounded_model(config_.teacher, config_.teacher_base, teacher_memory_gb));
+    const Path text_path = teacher_->directory().text_path();
+    if (config_.samples > 0 && std::filesystem::exists(text_path / "tokenizer.json"))
+      tokenizer_.emplace(text::Tokenizer::load(text_path));
     for (const SourceConfig& source : config_.sources) {
       auto rollouts = io::read_rollouts(source.rollouts, {.vocab_size = teacher_->config().vocab_size});
       if (rollouts.empty()) fail(source.rollouts, ": holds no responses");
@@ -172,10 +175,10 @@ class Diagnosis {
     Progress progress("diagnosis", config_.students.size() * config_.sources.size());
     size_t done = 0;
     for (const StudentConfig& student : config_.students) {
-      const auto directory = std::make_shared<const io::ModelDirectory>(student.model);
-      const model::Weights weights = load(student.model);
+      const model::Weights weights = load(student.model, student.base);
       std::optional<model::Parameters> parameters;
-      if (config_.probes.trajectories > 0) parameters.emplace(model::Parameters::load(*directory));
+      if (config_.probes.trajectories > 0)
+        parameters.emplace(model::Parameters::load(io::ModelDirectory(student.model, student.base)));
       auto& row = results_.emplace_back();
       for (size_t source = 0; source < prefixes_.size(); ++source) {
         const diagnostics::PrefixSet& prefixes = prefixes_[source];
@@ -217,8 +220,8 @@ class Diagnosis {
 
   model::Weights teacher() { return teacher_->weights(diagnostics::kBatchTokens); }
 
-  model::Weights load(const std::string& path) const {
-    auto weights = model::map_weights(std::make_shared<const io::ModelDirectory>(path));
+  model::Weights load(const std::string& path, const std::string& base) const {
+    auto weights = model::map_weights(std::make_shared<const io::ModelDirectory>(path, base));
     model::check_finite(weights, path);
     if (!prefixes_.empty() && weights.config.vocab_size != teacher_->config().vocab_size)
       fail(path, ": has a vocabulary of ", weights.config.vocab_size, " entries, the teacher ",

@@ -35,7 +35,7 @@ Examples:
   ropd eval --model models/Qwen3-0.6B --suite eight --data benchmarks --budgets 4K,32K --out eval/base --rescore)";
 
 struct EvalOptions {
-  std::string model, suite, data = ".", out, budgets, precision = "bf16";
+  std::string model, base, suite, data = ".", out, budgets, precision = "bf16";
   int64_t max_tokens = 32768;
   rollout::SamplingConfig sampling;
   uint64_t seed = 1;
@@ -69,8 +69,8 @@ eval::ScoreResponses scorer_of(const EvalOptions& options, const model::Weights&
 // Fills the folder; ends the program when a stop request came first.
 void generate(const EvalOptions& options, const eval::Suite& suite, const text::Tokenizer& tokenizer) {
   install_stop_handlers();
-  const auto chat_template = text::ChatTemplate::load(options.model);
-  const auto directory = std::make_shared<const io::ModelDirectory>(Path(options.model));
+  const auto directory = std::make_shared<const io::ModelDirectory>(options.model, options.base);
+  const auto chat_template = text::ChatTemplate::load(directory->text_path());
   const auto weights = model::map_weights(directory);
   const auto score = scorer_of(options, weights);  // refuses before anything is generated
   rollout::EngineConfig config;
@@ -109,7 +109,7 @@ void run_eval(const CLI::App& command, const EvalOptions& options) {
                                " tokens is above --max-tokens " + std::to_string(options.max_tokens));
   if (options.allows_missing && !options.rescores) throw CLI::ValidationError("--partial needs --rescore");
   const auto suite = eval::load_suite(options.suite, options.data);
-  const auto tokenizer = text::Tokenizer::load(options.model);
+  const auto tokenizer = text::Tokenizer::load(io::text_directory(options.model, options.base));
   if (!options.rescores) generate(options, suite, tokenizer);
   const Path responses_path = Path(options.out) / "responses.jsonl";
   if (!std::filesystem::exists(responses_path))
@@ -138,9 +138,10 @@ void add_eval(CLI::App& app) {
       app.add_subcommand("eval", "sample a model on benchmarks and score it at token budgets");
   command
       ->add_option("--model", options->model,
-                   "model directory, checkpoint or run; with --rescore only its tokenizer is read")
+                   "model or adapter directory, checkpoint or run; with --rescore only its tokenizer is read")
       ->required()
       ->transform(to_model());
+  add_base(*command, "--base", options->base);
   command->add_option("--suite", options->suite, "three, eight or a YAML file")->required();
   command->add_option("--data", options->data, "folder of the benchmark files")->capture_default_str();
   command

@@ -39,7 +39,7 @@ Examples:
   ropd generate --model models/Qwen3-0.6B --prompts questions.jsonl --greedy --no-thinking --stream --out responses.jsonl)";
 
 struct GenerateOptions {
-  std::string model, prompts, out, purpose, recipe;
+  std::string model, base, prompts, out, purpose, recipe;
   uint32_t n = 1;
   int64_t max_tokens = 512;
   rollout::SamplingConfig sampling;
@@ -70,7 +70,8 @@ class PromptReader {
     if (options.recipe.empty()) return;
     const auto recipe = train::load_train_config(options.recipe);
     renderer_.emplace(text::PromptRenderer::load(
-        options.model, {recipe.data.prompt_prefix, recipe.data.prompt_suffix, recipe.data.thinking}));
+        io::text_directory(options.model, options.base),
+        {recipe.data.prompt_prefix, recipe.data.prompt_suffix, recipe.data.thinking}));
   }
 
   std::vector<rollout::PromptedQuery> read() const {
@@ -220,8 +221,8 @@ void print_summary(const GenerateOptions& options, const rollout::BankResult& re
 void generate(const GenerateOptions& options, bool as_json) {
   install_stop_handlers();
   refuse_inputs(options.out, {options.prompts});
-  const auto directory = std::make_shared<const io::ModelDirectory>(options.model);
-  const TokenizerAndTemplate text = load_tokenizer_and_template(options.model);
+  const auto directory = std::make_shared<const io::ModelDirectory>(options.model, options.base);
+  const TokenizerAndTemplate text = load_tokenizer_and_template(directory->text_path());
   const auto queries = PromptReader(options, text).read();
   if (directory->generation().eos_ids.empty())
     log_warning(options.model, ": names no end-of-sequence id; every response runs to the limit");
@@ -255,9 +256,10 @@ void generate(const GenerateOptions& options, bool as_json) {
 void add_generate(CLI::App& app) {
   auto* command = app.add_subcommand("generate", "responses of a model to a file of prompts");
   auto options = std::make_shared<GenerateOptions>();
-  command->add_option("--model", options->model, "model directory, checkpoint or run")
+  command->add_option("--model", options->model, "model or adapter directory, checkpoint or run")
       ->required()
       ->transform(to_model());
+  add_base(*command, "--base", options->base);
   command
       ->add_option("--prompts", options->prompts,
                    "JSON lines with messages, prompt or prompt_ids, or a query set")

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "app/arguments.h"
 #include "app/commands.h"
 #include "base/config_fields.h"
 #include "base/error.h"
@@ -16,6 +17,7 @@
 #include "io/checkpoint.h"
 #include "io/metrics_file.h"
 #include "io/model_directory.h"
+#include "io/model_path.h"
 #include "io/rollout_file.h"
 
 namespace ropd::app {
@@ -26,7 +28,7 @@ using Description = nlohmann::ordered_json;
 struct Recogniser {
   const char* kind;
   bool (*recognises)(const Path&);
-  Description (*describe)(const Path&);
+  Description (*describe)(const Path& path, const Path& base);  // base: of an adapter, or empty
 };
 
 constexpr uint64_t kMaxTokenizerBytes = 500'000'000;
@@ -85,10 +87,8 @@ Description describe_memory(const io::ModelDirectory& model) {
           {"training_with_bf16_rollouts_bytes", 18 * parameters}};
 }
 
-bool is_model(const Path& path) { return std::filesystem::exists(path / "config.json"); }
-
-Description describe_model(const Path& path) {
-  const io::ModelDirectory model(path);
+Description describe_model(const Path& path, const Path& base) {
+  const io::ModelDirectory model(path, base);
   const ModelConfig& config = model.config();
   std::map<std::string, uint64_t> tensors_of_dtype;
   uint64_t stored_bytes = 0;
@@ -96,6 +96,7 @@ Description describe_model(const Path& path) {
     ++tensors_of_dtype[std::string(dtype_name(tensor.dtype))];
     stored_bytes += tensor.bytes.size();
   }
+  const Path text = model.text_path();
   Description description = {{"architecture", io::architecture_name(config.architecture)},
                              {"parameters", model.num_parameters()}};
   if (config.is_moe()) {
@@ -110,13 +111,19 @@ Description describe_model(const Path& path) {
   if (config.rope_scaling.kind != RopeScaling::Kind::none)
     description["shape"]["rope_scaling"] = {{"factor", config.rope_scaling.factor},
                                             {"original_positions", config.rope_scaling.original_positions}};
+  if (const io::AdapterDirectory* adapter = model.adapter())
+    description["adapter"] = {
+        {"base", model.base_path().string()},     {"rank", adapter->config().rank},
+        {"alpha", adapter->config().alpha},       {"rslora", adapter->config().rslora},
+        {"matrices", adapter->matrices().size()}, {"adapter_parameters", adapter->num_parameters()},
+        {"adapter_bytes", adapter->num_bytes()}};
   description["files"] = model.num_files();
   description["tensors"] = tensors_of_dtype;
   description["stored_bytes"] = stored_bytes;
   description["memory"] = describe_memory(model);
-  description["tokenizer"] = describe_tokenizer(path);
+  description["tokenizer"] = describe_tokenizer(text);
   description["eos_ids"] = model.generation().eos_ids;
-  description["chat_template"] = describe_template(path);
+  description["chat_template"] = describe_template(text);
   return description;
 }
 
@@ -130,17 +137,17 @@ uint64_t bytes_below(const Path& directory) {
 
 bool is_checkpoint(const Path& path) { return std::filesystem::exists(path / "MANIFEST.json"); }
 
-Description describe_checkpoint(const Path& path) {
+Description describe_checkpoint(const Path& path, const Path& base) {
   Description description = {{"step", io::verify_checkpoint(path)},
                              {"manifest", "every file has the size and SHA-256 it names"},
                              {"total_bytes", bytes_below(path)}};
-  if (is_model(path / "model")) description["model"] = describe_model(path / "model");
+  if (io::is_model(path / "model")) description["model"] = describe_model(path / "model", base);
   return description;
 }
 
 bool is_bank(const Path& path) { return path.extension() == ".jsonl"; }
 
-Description describe_bank(const Path& path) {
+Description describe_bank(const Path& path, const Path&) {
   const auto rollouts = io::read_rollouts(path);
   std::set<std::string> queries;
   std::set<uint64_t> policy_steps, seeds;
@@ -184,7 +191,7 @@ bool is_run(const Path& path) {
   return std::filesystem::exists(path / "config.yaml") && std::filesystem::exists(path / "environment.json");
 }
 
-Description describe_run(const Path& path) {
+Description describe_run(const Path& path, const Path&) {
   const Json environment =
       parse_json(read_file(path / "environment.json"), (path / "environment.json").string());
   const ConfigNode config =
@@ -220,7 +227,7 @@ Description describe_run(const Path& path) {
 constexpr Recogniser kRecognisers[] = {
     {"checkpoint", is_checkpoint, describe_checkpoint},
     {"run", is_run, describe_run},
-    {"model", is_model, describe_model},
+    {"model", io::is_model, describe_model},
     {"bank", is_bank, describe_bank},
 };
 
@@ -246,12 +253,12 @@ void print_lines(const Description& description, const std::string& indent) {
   }
 }
 
-void inspect(const Path& path, bool as_json) {
+void inspect(const Path& path, const Path& base, bool as_json) {
   if (!std::filesystem::exists(path)) fail(path.string(), ": does not exist");
   for (const auto& recogniser : kRecognisers) {
     if (!recogniser.recognises(path)) continue;
     Description description = {{"kind", recogniser.kind}, {"path", path.string()}};
-    description.update(recogniser.describe(path));
+    description.update(recogniser.describe(path, base));
     if (as_json) {
       std::printf("%s\n", description.dump(-1, ' ', false, Description::error_handler_t::replace).c_str());
     } else {
@@ -271,11 +278,12 @@ void inspect(const Path& path, bool as_json) {
 
 void add_inspect(CLI::App& app) {
   auto* command = app.add_subcommand("inspect", "what a model, bank, checkpoint or run holds");
-  auto path = std::make_shared<std::string>();
+  auto path = std::make_shared<std::string>(), base = std::make_shared<std::string>();
   command->add_option("DIR", *path, "folder, or the .jsonl file of a bank")->required();
+  add_base(*command, "--base", *base);
   command->footer(
       "Example:\n  ropd inspect models/Qwen3-0.6B\n  ropd inspect runs/first/banks/initial.jsonl --json");
-  command->callback([path, command] { inspect(*path, wants_json(*command)); });
+  command->callback([path, base, command] { inspect(*path, *base, wants_json(*command)); });
 }
 
 }  // namespace ropd::app

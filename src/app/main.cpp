@@ -49,6 +49,7 @@ void add_commands(CLI::App& app) {
   add_train(app);
   add_resume(app);
   add_verify(app);
+  add_merge(app);
   add_plan(app);
   add_score(app);
   add_sft(app);

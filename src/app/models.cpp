@@ -16,8 +16,9 @@ void add_teacher_memory(CLI::App& command, std::optional<double>& memory_gb) {
       ->check(CLI::NonNegativeNumber);
 }
 
-model::BoundedModel bounded_model(const std::string& path, std::optional<double> memory_gb) {
-  auto directory = std::make_shared<const io::ModelDirectory>(path);
+model::BoundedModel bounded_model(const std::string& path, const std::string& base,
+                                  std::optional<double> memory_gb) {
+  auto directory = std::make_shared<const io::ModelDirectory>(path, base);
   const auto memory = memory_gb ? std::optional(static_cast<uint64_t>(*memory_gb * 1e9)) : std::nullopt;
   model::BoundedModel bounded(directory, model::map_weights(directory), memory);
   const model::Weights weights = bounded.weights(distill::ScoringConfig{}.batch_tokens);

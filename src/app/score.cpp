@@ -25,7 +25,7 @@ namespace ropd::app {
 namespace {
 
 struct Options {
-  std::string model, teacher, rollouts, queries, prompt_prefix, prompt_suffix;
+  std::string model, base, teacher, teacher_base, rollouts, queries, prompt_prefix, prompt_suffix;
   Output out;
   uint32_t top_k = 16;
   std::string precision = "f32";
@@ -43,7 +43,9 @@ int64_t piece_tokens(const model::Weights& weights, int64_t batch_tokens) {
 // How a teacher with another tokenizer reads the rollouts; nothing when ids mean the same to both.
 std::optional<distill::TeacherTranslation> translation_for(const Options& options, const ModelConfig& student,
                                                            const ModelConfig& teacher) {
-  const auto map = train::teacher_vocabulary(options.model, student, options.teacher, teacher);
+  const Path teacher_text = io::text_directory(options.teacher, options.teacher_base);
+  const auto map = train::teacher_vocabulary(io::text_directory(options.model, options.base), student,
+                                             teacher_text, teacher);
   if (!map) return std::nullopt;
   log_info("teacher vocabulary: ", map->describe());
   if (map->is_identity()) return train::translate(map, student, teacher, {});
@@ -51,7 +53,7 @@ std::optional<distill::TeacherTranslation> translation_for(const Options& option
     fail(
         "the teacher has another tokenizer and reads its own prompt: give the questions with --queries FILE");
   auto renderer = std::make_shared<text::PromptRenderer>(
-      text::PromptRenderer::load(options.teacher, {options.prompt_prefix, options.prompt_suffix, false}));
+      text::PromptRenderer::load(teacher_text, {options.prompt_prefix, options.prompt_suffix, false}));
   auto queries = std::make_shared<std::unordered_map<std::string, Query>>();
   for (Query& query : io::read_dataset(options.queries).queries) queries->emplace(query.id, std::move(query));
   return train::translate(map, student, teacher,
@@ -66,13 +68,13 @@ std::optional<distill::TeacherTranslation> translation_for(const Options& option
 void run(const Options& options) {
   install_stop_handlers();
   check_output(options.out, {options.rollouts, options.queries});
-  model::BoundedModel student = bounded_model(options.model, std::nullopt);
+  model::BoundedModel student = bounded_model(options.model, options.base, std::nullopt);
   const auto rollouts = io::read_rollouts(options.rollouts, {.vocab_size = student.config().vocab_size});
   distill::check_rollouts(rollouts, student.config());
   std::optional<model::BoundedModel> teacher;
   std::optional<distill::TeacherTranslation> translation;
   if (!options.teacher.empty()) {
-    teacher.emplace(bounded_model(options.teacher, options.teacher_memory_gb));
+    teacher.emplace(bounded_model(options.teacher, options.teacher_base, options.teacher_memory_gb));
     translation = translation_for(options, student.config(), teacher->config());
   }
   distill::ScoringConfig config{
@@ -118,13 +120,15 @@ void add_score(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("score", "log-probabilities of recorded responses under a student and a teacher");
-  command->add_option("--model", options->model, "student: model directory, checkpoint or run")
+  command->add_option("--model", options->model, "student: model or adapter directory, checkpoint or run")
       ->required()
       ->check(CLI::ExistingDirectory)
       ->transform(to_model());
-  command->add_option("--teacher", options->teacher, "model directory, checkpoint or run")
+  add_base(*command, "--base", options->base);
+  command->add_option("--teacher", options->teacher, "model or adapter directory, checkpoint or run")
       ->check(CLI::ExistingDirectory)
       ->transform(to_model());
+  add_base(*command, "--teacher-base", options->teacher_base);
   command->add_option("--rollouts", options->rollouts, "JSONL with query_id, prompt_ids, response_ids")
       ->required()
       ->check(CLI::ExistingFile);

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/parallel.h"
 #include "base/progress.h"
+#include "io/adapter_directory.h"
 #include "io/jsonl.h"
 #include "text/chat_template.h"
 #include "text/template_value.h"
@@ -58,9 +59,10 @@ std::optional<bool> flag_of(const TemplateValue& row, std::string_view key) {
 class LineTokenizer {
  public:
   explicit LineTokenizer(const TokenizeOptions& options)
-      : options_(options), tokenizer_(text::Tokenizer::load(options.model)) {
-    if (options.is_chat || text::ChatTemplate::exists(options.model))
-      template_.emplace(text::ChatTemplate::load(options.model));
+      : options_(options), tokenizer_(text::Tokenizer::load(io::text_directory(options.model))) {
+    const Path directory = io::text_directory(options.model);
+    if (options.is_chat || text::ChatTemplate::exists(directory))
+      template_.emplace(text::ChatTemplate::load(directory));
   }
 
   void run(Row& row, const std::string& where) const {

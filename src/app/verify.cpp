@@ -5,12 +5,14 @@
 #include <filesystem>
 #include <memory>
 
+#include "app/arguments.h"
 #include "app/commands.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "io/checkpoint.h"
 #include "io/input_ledger.h"
 #include "io/model_directory.h"
+#include "io/model_path.h"
 #include "io/rollout_file.h"
 #include "model/weights.h"
 #include "train/verify_run.h"
@@ -29,14 +31,18 @@ Verification verify_checkpoint(const Path& path) {
 }
 
 // Shapes, names and numbers; and the manifest above it, where it is part of a checkpoint.
-Verification verify_model(const Path& path) {
+Verification verify_model(const Path& path, const Path& base) {
   Verification result;
   const Path above = fs::absolute(path).lexically_normal().parent_path();
   if (fs::exists(above / "MANIFEST.json")) result = verify_checkpoint(above);
-  const auto directory = std::make_shared<const io::ModelDirectory>(path);
+  const auto directory = std::make_shared<const io::ModelDirectory>(path, base);
   model::check_finite(model::map_weights(directory), path.string());
   std::string all;
-  for (const auto& file : io::model_files(path)) {
+  auto files = io::own_model_files(path);
+  if (directory->adapter())
+    for (auto& file : io::own_model_files(directory->base_path()))
+      files.push_back({"base/" + file.name, std::move(file.path)});
+  for (const auto& file : files) {
     const std::string hash = io::content_hash(file.path);
     all += file.name + '\0' + hash + '\n';
     result.found.push_back(file.name + "  " + hash.substr(0, 16));
@@ -45,14 +51,16 @@ Verification verify_model(const Path& path) {
   return result;
 }
 
-Verification verify(const Path& path) {
+Verification verify(const Path& path, const Path& base) {
   if (!fs::exists(path)) fail(path.string(), ": does not exist");
   if (fs::is_directory(path)) {
     if (fs::exists(path / "MANIFEST.json")) return verify_checkpoint(path);
     if (fs::exists(path / "config.yaml")) return train::verify_run(path);
-    if (fs::exists(path / "config.json")) return verify_model(path);
+    if (io::is_model(path)) return verify_model(path, base);
     fail(path.string(),
-         ": neither a run (config.yaml) nor a checkpoint (MANIFEST.json) nor a model (config.json)");
+         ": neither a run (config.yaml) nor a checkpoint (MANIFEST.json) nor a model (config.json) nor an "
+         "adapter "
+         "(adapter_config.json)");
   }
   Verification result;
   const std::string damage = io::bank_damage(path);
@@ -77,14 +85,15 @@ void print(const Verification& result, bool as_json) {
 }  // namespace
 
 void add_verify(CLI::App& app) {
-  auto path = std::make_shared<std::string>();
+  auto path = std::make_shared<std::string>(), base = std::make_shared<std::string>();
   CLI::App* command =
       app.add_subcommand("verify", "read a run, checkpoint, model or bank completely and find any damage");
-  command->add_option("path", *path, "run directory, checkpoint, model directory or rollout file")
+  command->add_option("path", *path, "run directory, checkpoint, model or adapter directory, or rollout file")
       ->required();
+  add_base(*command, "--base", *base);
   command->footer("Examples:\n  ropd verify runs/qwen3-0.6b-ropd\n  ropd verify models/Qwen3-4B");
-  command->callback([path, command] {
-    const Verification result = verify(*path);
+  command->callback([path, base, command] {
+    const Verification result = verify(*path, *base);
     print(result, wants_json(*command));
     if (!result.damages.empty())
       fail(*path, ": ", result.damages.size(), result.damages.size() == 1 ? " damage" : " damages",

@@ -2,7 +2,8 @@
 //   void fields(auto&& field) { field("learning_rate", learning_rate, "AdamW step size", above(0)); ... }
 // and that list drives parsing, defaults, help, saving and docs/config.md. A field may be bool, an integer,
 // double, std::string, std::optional<T> (null = absent), Auto<T> (`auto` = absent), std::vector<T>,
-// std::array<T, n>, an enum with an `enum_names(T)` table, or a struct with fields(). An optional `void
+// std::array<T, n>, an enum with an `enum_names(T)` table (a list of those may be given as one name alone), or a
+// struct with fields(). An optional `void
 // validate(const ConfigPlace&) const` runs after a struct was read, inner structs first. Source: a YAML file
 // plus key=value overrides (a.b.c=value, value parsed as YAML; a number in the key indexes a list). Errors
 // name file, line, key, the value, what was expected, and for an unknown key the nearest valid one. The text
@@ -202,6 +203,11 @@ void read_value(Auto<T>& value, const ConfigNode& node, const Place& place) {
 }
 template <class T>
 void read_value(std::vector<T>& value, const ConfigNode& node, const Place& place) {
+  if constexpr (NamedEnum<T>)
+    if (node.kind == ConfigNode::Kind::scalar) {
+      value.resize(1);
+      return read_value(value[0], node, place);
+    }
   expect_kind(node, place, ConfigNode::Kind::list);
   value.clear();
   for (size_t i = 0; i < node.items.size(); ++i) {

@@ -195,7 +195,7 @@ GradientSums minibatch_gradient(Gradients& gradients, GradientMemory& memory, co
   const size_t threads = by_threads ? num_workers(shards.size()) : 1,
                held = num_shard_gradients(student.execution, shards.size());
   if (memory.passes.size() < threads) memory.passes.resize(threads);
-  while (memory.shards.size() < held) memory.shards.emplace_back(student.config);
+  while (memory.shards.size() < held) memory.shards.push_back(gradients.like_this());
   const auto others = std::span(memory.shards).first(held);
   std::mutex asking;
   TeacherRowsSource rows;

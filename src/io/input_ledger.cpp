@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "io/adapter_directory.h"
 
 namespace ropd::io {
 namespace {
@@ -36,13 +37,22 @@ FileIdentity read_identity(const Json& json) {
 }  // namespace
 
 std::vector<InputFile> model_files(const Path& directory) {
+  std::vector<InputFile> files = own_model_files(directory);
+  if (is_adapter_directory(directory))
+    for (InputFile& file : own_model_files(find_base(directory)))
+      files.push_back({"base/" + file.name, std::move(file.path)});
+  return files;
+}
+
+std::vector<InputFile> own_model_files(const Path& directory) {
   std::vector<InputFile> files;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     const std::string name = entry.path().filename().string();
     const bool is_read = name.ends_with(".safetensors") || name == "model.safetensors.index.json" ||
-                         name == "config.json" || name == "generation_config.json" ||
-                         name == "tokenizer.json" || name == "tokenizer_config.json" ||
-                         name == "special_tokens_map.json" || name.starts_with("chat_template.");
+                         name == "config.json" || name == "adapter_config.json" ||
+                         name == "generation_config.json" || name == "tokenizer.json" ||
+                         name == "tokenizer_config.json" || name == "special_tokens_map.json" ||
+                         name.starts_with("chat_template.");
     if (is_read && entry.is_regular_file()) files.push_back({name, entry.path()});
   }
   std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.name < b.name; });

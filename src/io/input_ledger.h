@@ -17,9 +17,11 @@ struct InputFile {
   Path path;         // where it lies now
 };
 
-// The files of a model directory that are read: config, generation config, tokenizer, template, weights.
-// Those that exist, by name; nothing is opened.
+// The files of a model directory that are read: config, generation config, tokenizer, template, weights; of an
+// adapter directory those of its base too, as base/NAME. Those that exist, by name.
 std::vector<InputFile> model_files(const Path& directory);
+// Without an adapter's base.
+std::vector<InputFile> own_model_files(const Path& directory);
 
 // Not thread-safe; one process at a time (RunDirectory holds the lock).
 class InputLedger {

@@ -60,12 +60,6 @@ void visit_expected(const ModelConfig& c, Visit visit) {
   if (!c.tie_word_embeddings) visit(kHead, {c.vocab_size, c.hidden_size});
 }
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
-
 // Up to kMaxNamed names and how many there are beyond.
 class NameList {
  public:
@@ -121,6 +115,12 @@ std::vector<SafetensorsFile> open_shards(const Path& directory, const Path& inde
 
 bool is_stored_rope_table(std::string_view tensor_name) {
   return tensor_name.ends_with(".rotary_emb.inv_freq");
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
 }
 
 void check_tensors(const ModelConfig& config, std::span<const TensorInfo> tensors, std::string_view where) {
@@ -203,7 +203,11 @@ std::map<std::string, std::string> parse_shard_index(std::string_view index_json
   return weight_map;
 }
 
-ModelDirectory::ModelDirectory(const Path& directory) : path_(directory) {
+ModelDirectory::ModelDirectory(const Path& path, const Path& base)
+    : path_(path), base_path_(is_adapter_directory(path) ? find_base(path, base) : path) {
+  const Path& directory = base_path_;
+  if (!base.empty() && directory == path)
+    fail(path.string(), ": --base is for adapters, and this is none (no adapter_config.json)");
   const Path config_path = directory / "config.json", generation_path = directory / "generation_config.json";
   if (!std::filesystem::is_directory(directory))
     fail(directory.string(), ": is not a folder, expected a model directory");
@@ -229,7 +233,12 @@ ModelDirectory::ModelDirectory(const Path& directory) : path_(directory) {
   std::vector<TensorInfo> infos;
   for (const auto& tensor : tensors_) infos.push_back({tensor.name, tensor.dtype, tensor.shape});
   check_tensors(config_, infos, directory.string());
+  if (directory == path) return;
+  adapter_.emplace(path, config_);
+  adapter_->require_base(tensors_, directory);
 }
+
+Path ModelDirectory::text_path() const { return text_directory(path_, base_path_); }
 
 const StoredTensor* ModelDirectory::find(std::string_view name) const {
   const auto found =
@@ -255,7 +264,7 @@ int64_t ModelDirectory::num_parameters() const {
 uint64_t ModelDirectory::num_bytes() const {
   uint64_t sum = 0;
   for (const auto& tensor : tensors_) sum += tensor.bytes.size();
-  return sum;
+  return sum + (adapter_ ? adapter_->num_bytes() : 0);
 }
 
 void ModelDirectory::release_pages() const {

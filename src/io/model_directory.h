@@ -1,13 +1,15 @@
 // A model directory as Hugging Face tools write and read it: config.json, generation_config.json, tokenizer
 // and template files, and the weights in model.safetensors or in shards named by
-// model.safetensors.index.json.
+// model.safetensors.index.json. Or an adapter directory together with its base (adapter_directory.h).
 #pragma once
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "io/adapter_directory.h"
 #include "io/hf_config.h"
 #include "io/safetensors.h"
 #include "records/model_config.h"
@@ -30,6 +32,8 @@ std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config);
 // tied lm_head.weight may be present. `where` begins the error text.
 void check_tensors(const ModelConfig& config, std::span<const TensorInfo> tensors, std::string_view where);
 
+std::string shape_text(const std::vector<int64_t>& shape);  // [2, 3]
+
 // Fails unless both have the same shape and constants, so that the values of one fit the buffers of the
 // other; the stored type may differ. `where` names the one that was found.
 void require_same_model(const ModelConfig& found, std::string_view where, const ModelConfig& expected);
@@ -41,8 +45,12 @@ std::map<std::string, std::string> parse_shard_index(std::string_view index_json
 // threads may share it.
 class ModelDirectory {
  public:
-  explicit ModelDirectory(const Path& directory);
-  const Path& path() const { return path_; }
+  // Of an adapter, `base` says where its base lies when its own config does not (find_base).
+  explicit ModelDirectory(const Path& directory, const Path& base = {});
+  const Path& path() const { return path_; }            // as given
+  const Path& base_path() const { return base_path_; }  // of config and weights; of an adapter its base's
+  Path text_path() const;                               // where tokenizer and template lie
+  const AdapterDirectory* adapter() const { return adapter_ ? &*adapter_ : nullptr; }  // on the weights
   const ModelConfig& config() const { return config_; }
   const GenerationConfig& generation() const { return generation_; }
   const std::string& config_json() const { return config_json_; }  // as in the file
@@ -55,18 +63,19 @@ class ModelDirectory {
   int num_files() const { return static_cast<int>(files_.size()); }
   std::span<const SafetensorsFile> files() const { return files_; }
   int64_t num_parameters() const;  // a tied head counts once
-  uint64_t num_bytes() const;      // of all tensors
+  uint64_t num_bytes() const;      // of all tensors, an adapter's too
   // Takes the mapped pages out of the process; whoever reads a tensor next gets them from the system's cache
   // of the file, or from the disk where memory was needed for something else.
   void release_pages() const;
 
  private:
-  Path path_;
+  Path path_, base_path_;
   std::string config_json_, generation_config_json_;
   ModelConfig config_;
   GenerationConfig generation_;
   std::vector<SafetensorsFile> files_;
   std::vector<StoredTensor> tensors_;  // views into files_
+  std::optional<AdapterDirectory> adapter_;
 };
 
 }  // namespace ropd::io

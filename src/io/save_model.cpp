@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/progress.h"
+#include "io/adapter_directory.h"
 #include "io/hf_config.h"
 #include "io/model_directory.h"
 
@@ -156,14 +157,17 @@ void write_index(const Path& path, const std::vector<Shard>& shards,
   write_file_atomically(path, index.dump(2) + "\n");
 }
 
-std::string model_card(const SaveModelOptions& options, const Path& place) {
-  std::string card = "---\nlibrary_name: transformers\npipeline_tag: text-generation\n";
-  if (!options.base_model.empty())
-    card += "base_model: " + Json(options.base_model).dump() + "\n";  // JSON text is YAML text
+std::string model_card(const std::string& library, const std::string& base_model,
+                       const std::string& description, const Path& place) {
+  std::string card = "---\nlibrary_name: " + library + "\npipeline_tag: text-generation\n";
+  if (!base_model.empty()) card += "base_model: " + Json(base_model).dump() + "\n";  // JSON text is YAML text
   card += "tags:\n- on-policy-distillation\n- ropd\n---\n\n# " + place.filename().string() + "\n\n";
-  card += options.description.empty() ? "Written by ropd.\n" : options.description + "\n";
+  card += description.empty() ? "Written by ropd.\n" : description + "\n";
   return card;
 }
+
+// "out/" and "out" are the same place; the temporary sibling needs the name without the slash.
+Path without_trailing_slash(const Path& path) { return path.has_filename() ? path : path.parent_path(); }
 
 uint64_t total_bytes(const std::vector<TensorToSave>& tensors) {
   uint64_t total = 0;
@@ -171,17 +175,14 @@ uint64_t total_bytes(const std::vector<TensorToSave>& tensors) {
   return total;
 }
 
-// Fails before anything is written when the model cannot be saved.
-void check_request(const Path& path, const ModelConfig& config, const std::vector<TensorToSave>& tensors) {
-  std::vector<TensorInfo> infos;
-  for (const auto& tensor : tensors) infos.push_back(tensor.info);
-  check_tensors(config, infos, path.string());
+// Fails when there is no room for a new folder of so many bytes.
+void check_place(const Path& path, uint64_t needed) {
   std::error_code ignored;
   if (std::filesystem::exists(path) && !std::filesystem::is_empty(path, ignored)) {
     fail(path.string(), ": exists already; a model is saved into a new folder");
   }
   const Path parent = path.has_parent_path() ? path.parent_path() : Path(".");
-  const uint64_t available = free_disk_bytes(parent), needed = total_bytes(tensors);
+  const uint64_t available = free_disk_bytes(parent);
   if (available < needed) {
     fail(path.string(), ": the model needs ", format_bytes(static_cast<double>(needed)), ", the disk has ",
          format_bytes(static_cast<double>(available)), " free");
@@ -221,10 +222,12 @@ TensorToSave tensor_to_save(std::string name, std::vector<int64_t> shape, std::s
 
 void save_model_directory(const Path& path_given, const SaveModelOptions& options,
                           std::vector<TensorToSave> tensors) {
-  // "out/" and "out" are the same place; the temporary sibling needs the name without the slash.
-  const Path path = path_given.has_filename() ? path_given : path_given.parent_path();
+  const Path path = without_trailing_slash(path_given);
   const ModelConfig config = parse_model_config(options.config_json, "config.json");
-  check_request(path, config, tensors);
+  std::vector<TensorInfo> infos;
+  for (const auto& tensor : tensors) infos.push_back(tensor.info);
+  check_tensors(config, infos, path.string());
+  check_place(path, total_bytes(tensors));
   if (config.tie_word_embeddings)
     std::erase_if(tensors, [](const auto& tensor) { return tensor.info.name == kHead; });
 
@@ -241,7 +244,8 @@ void save_model_directory(const Path& path_given, const SaveModelOptions& option
     if (options.source_directory.empty() || !std::filesystem::exists(source)) continue;
     write_file_atomically(folder.path() / name, MappedFile(source).text());
   }
-  write_file_atomically(folder.path() / "README.md", model_card(options, path));
+  write_file_atomically(folder.path() / "README.md",
+                        model_card("transformers", options.base_model, options.description, path));
   folder.move_to(path);
 }
 
@@ -253,6 +257,22 @@ void save_model_directory(const Path& path, const SaveModelOptions& options,
                        [bytes = tensor.bytes](const TensorToSave::Sink& sink) { sink(bytes); }});
   }
   save_model_directory(path, options, std::move(to_save));
+}
+
+void save_adapter_directory(const Path& path_given, const SaveAdapterOptions& options,
+                            std::span<const StoredTensor> tensors) {
+  const Path path = without_trailing_slash(path_given);
+  uint64_t bytes = 0;
+  for (const auto& tensor : tensors) bytes += tensor.bytes.size();
+  check_place(path, bytes);
+  TemporaryFolder folder(path);
+  write_safetensors(folder.path() / "adapter_model.safetensors", tensors,
+                    {{"format", "pt"}, {kBaseFingerprint, options.fingerprint}});
+  write_file_atomically(folder.path() / "adapter_config.json",
+                        adapter_config_json(options.adapter, options.base.string()));
+  write_file_atomically(folder.path() / "README.md",
+                        model_card("peft", options.base.string(), options.description, path));
+  folder.move_to(path);
 }
 
 }  // namespace ropd::io

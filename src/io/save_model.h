@@ -1,5 +1,5 @@
 // Writes a model directory that other Hugging Face tools load: weights (sharded above a size), config,
-// tokenizer, model card.
+// tokenizer, model card; or an adapter directory that PEFT loads.
 #pragma once
 #include <functional>
 #include <span>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io/safetensors.h"
+#include "records/adapter_config.h"
 
 namespace ropd::io {
 
@@ -38,5 +39,16 @@ void save_model_directory(const Path& path, const SaveModelOptions& options,
                           std::vector<TensorToSave> tensors);
 void save_model_directory(const Path& path, const SaveModelOptions& options,
                           std::span<const StoredTensor> tensors);
+
+struct SaveAdapterOptions {
+  AdapterConfig adapter;
+  Path base;                // for adapter_config.json and the card
+  std::string fingerprint;  // of the base
+  std::string description;  // paragraphs of the card
+};
+
+// Writes a new directory, which appears whole or not at all. The tensors' names are PEFT's.
+void save_adapter_directory(const Path& path, const SaveAdapterOptions& options,
+                            std::span<const StoredTensor> tensors);
 
 }  // namespace ropd::io

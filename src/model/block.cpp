@@ -61,11 +61,14 @@ void add_projection(std::span<float> x, BlockScratch& scratch, std::span<const f
   kernels::add(x, scratch.projected);
 }
 
-// Through y = x Wᵀ: adds to grad_weight; grad_y · W into grad_x.
-void project_grad(std::span<float> grad_x, kernels::Update update, std::span<float> grad_weight,
-                  std::span<const float> grad_y, std::span<const float> x, const Linear& linear,
-                  Precision precision) {
-  kernels::matmul_grad_weight(grad_weight, grad_y, x, linear.outputs(), linear.inputs(), precision);
+// Through y = x Wᵀ: adds to the gradient of the matrix; grad_y · W into grad_x.
+void project_grad(std::span<float> grad_x, kernels::Update update, const MatrixGradient& gradient,
+                  BlockScratch& scratch, std::span<const float> grad_y, std::span<const float> x,
+                  const Linear& linear, Precision precision) {
+  if (!gradient.whole.empty())
+    kernels::matmul_grad_weight(gradient.whole, grad_y, x, linear.outputs(), linear.inputs(), precision);
+  if (!gradient.a.empty())
+    kernels::low_rank_grad(gradient.a, gradient.b, scratch.low_rank, grad_y, x, linear.change, precision);
   linear.apply_gradient(grad_x, grad_y, precision, update);
 }
 
@@ -85,16 +88,17 @@ void mlp_grad(std::span<float> grad_x, const LayerGradients& gradients, const Bl
   activated.resize(trace.gate.size());
   grad_up.resize(trace.gate.size());
   kernels::swiglu(activated, trace.gate, trace.up);
-  project_grad(grad_up, Update::replace, gradients.down, grad_x, activated, weights.down, precision);
+  project_grad(grad_up, Update::replace, gradients.down, scratch, grad_x, activated, weights.down, precision);
   Buffer& grad_gate = scratch.grad_wide;  // `activated` is no longer needed
   kernels::swiglu_grad(grad_gate, grad_up, grad_up, trace.gate, trace.up);
 
   normalize(scratch.normed, scratch.inv_rms, trace.middle, weights.post_attention_norm, context);
   Buffer& grad_normed = scratch.grad_normed;
   grad_normed.resize(grad_x.size());
-  project_grad(grad_normed, Update::replace, gradients.gate, grad_gate, scratch.normed, weights.gate,
+  project_grad(grad_normed, Update::replace, gradients.gate, scratch, grad_gate, scratch.normed, weights.gate,
                precision);
-  project_grad(grad_normed, Update::add, gradients.up, grad_up, scratch.normed, weights.up, precision);
+  project_grad(grad_normed, Update::add, gradients.up, scratch, grad_up, scratch.normed, weights.up,
+               precision);
   kernels::rms_norm_grad(grad_x, gradients.post_attention_norm, grad_normed, trace.middle,
                          trace.middle_inv_rms, weights.post_attention_norm);
 }
@@ -115,7 +119,7 @@ void attention_part_grad(std::span<float> grad_x, const LayerGradients& gradient
   const ModelConfig& c = context.config;
   Buffer& grad_attended = scratch.grad_wide;
   grad_attended.resize(trace.attended.size());
-  project_grad(grad_attended, Update::replace, gradients.o, grad_x, trace.attended, weights.o,
+  project_grad(grad_attended, Update::replace, gradients.o, scratch, grad_x, trace.attended, weights.o,
                context.precision);
   prepare_queries_and_keys(scratch, scratch.inv_rms, scratch.inv_rms, trace, weights, context);
   Buffer &grad_q = scratch.grad_q, &grad_k = scratch.grad_k, &grad_v = scratch.grad_v;
@@ -130,10 +134,10 @@ void attention_part_grad(std::span<float> grad_x, const LayerGradients& gradient
   normalize(scratch.normed, scratch.inv_rms, trace.input, weights.input_norm, context);
   Buffer& grad_normed = scratch.grad_normed;
   grad_normed.resize(grad_x.size());
-  const auto project_back = [&](Update update, std::span<float> grad_weight, std::span<float> grad_bias,
+  const auto project_back = [&](Update update, const MatrixGradient& gradient, std::span<float> grad_bias,
                                 const Buffer& grad, const Linear& linear) {
     if (!grad_bias.empty()) kernels::bias_add_grad(grad_bias, grad.span());
-    project_grad(grad_normed, update, grad_weight, grad, scratch.normed, linear, context.precision);
+    project_grad(grad_normed, update, gradient, scratch, grad, scratch.normed, linear, context.precision);
   };
   project_back(Update::replace, gradients.q, gradients.q_bias, grad_q, weights.q);
   project_back(Update::add, gradients.k, gradients.k_bias, grad_k, weights.k);
@@ -161,7 +165,7 @@ size_t trace_bytes_per_token(const ModelConfig& c) {
 size_t BlockScratch::bytes() const {
   size_t sum = 0;
   for (const Buffer* b : {&normed, &q, &k, &projected, &grad_wide, &grad_wide_2, &grad_q, &grad_k, &grad_v,
-                          &grad_normed, &inv_rms})
+                          &grad_normed, &inv_rms, &low_rank})
     sum += b->bytes();
   return sum;
 }

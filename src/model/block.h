@@ -43,6 +43,7 @@ struct BlockScratch {
   Buffer grad_q, grad_k, grad_v;
   Buffer grad_normed;  // [T, D]
   Buffer inv_rms;      // of norms that the gradient redoes
+  Buffer low_rank;     // [T, r]: of adapters
   size_t bytes() const;
 };
 
@@ -73,11 +74,18 @@ void trace_block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, c
 void block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, const LayerWeights& weights,
            const BlockContext& context, const Attend& attend);
 
+// Where the gradient of a matrix goes: that of the whole matrix, or those of its low-rank change; what is empty
+// is frozen and not computed.
+struct MatrixGradient {
+  std::span<float> whole;  // [outputs, inputs]
+  std::span<float> a, b;   // [r, inputs], [outputs, r]
+};
+
 // Gradients of one layer's parameters, as views into flat storage; empty where the architecture has no such
-// part.
+// part, or where it is frozen.
 struct LayerGradients {
-  std::span<float> input_norm, q, k, v, o, q_bias, k_bias, v_bias, q_norm, k_norm, post_attention_norm, gate,
-      up, down;
+  MatrixGradient q, k, v, o, gate, up, down;
+  std::span<float> input_norm, q_bias, k_bias, v_bias, q_norm, k_norm, post_attention_norm;
 };
 
 kernels::AttentionShape attention_shape(const ModelConfig& config);

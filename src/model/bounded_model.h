@@ -23,6 +23,7 @@ class BoundedModel {
   Weights weights(int64_t batch_tokens);
   StreamCounts counts() const;  // of all passes so far; 0 of a model that fits
   const ModelConfig& config() const { return resident_.config; }
+  const io::ModelDirectory& directory() const { return *directory_; }
 
  private:
   const std::shared_ptr<const io::ModelDirectory> directory_;

@@ -42,7 +42,7 @@ void Decoder::step(DecodeMemory& memory, KvCache& cache, std::span<const DecodeR
   const kernels::AttentionShape shape = attention_shape(c);
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
     const kernels::KvPageView pages = cache.layer(static_cast<int64_t>(i));
-    block(x, workspace.trace, workspace.scratch, weights_.layers[i], context,
+    block(x, workspace.trace, workspace.scratch, workspace.merged.of(weights_.layers[i], precision_), context,
           [&](std::span<float> out, std::span<float>, std::span<const float> q, std::span<const float> k,
               std::span<const float> v) {
             kernels::write_kv_pages(pages, k, v, rows);

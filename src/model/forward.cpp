@@ -27,7 +27,8 @@ class Rows {
   // The rope table must reach as far as the batch does.
   void go_through(size_t layer, const kernels::RopeTable& rope, const Attend& attend) {
     const BlockContext context{weights_.config, rope, positions_, precision_, /*for_gradient=*/false};
-    block(states_, workspace_.trace, workspace_.scratch, weights_.layers[layer], context, attend);
+    block(states_, workspace_.trace, workspace_.scratch,
+          workspace_.merged.of(weights_.layers[layer], precision_), context, attend);
   }
 
   void finish() {

@@ -1,44 +1,46 @@
 #include "model/gradients.h"
 
-#include <cassert>
 #include <string>
 #include <unordered_map>
 
 #include "base/parallel.h"
-#include "model/weights.h"
+#include "io/adapter_directory.h"
 
 namespace ropd::model {
 
-Gradients::Gradients(const ModelConfig& c) {
-  assert(!c.is_moe() && "mixture-of-experts models are teachers only");
-  const auto slots = parameter_layout(c);
-  values_.resize(static_cast<size_t>(slots.back().offset + slots.back().size));
+Gradients::Gradients(std::vector<ParameterSlot> slots, int64_t num_layers) : slots_(std::move(slots)) {
+  values_.resize(static_cast<size_t>(slots_.back().offset + slots_.back().size));
   clear();
   std::unordered_map<std::string, std::span<float>> by_name;
-  for (const ParameterSlot& slot : slots)
+  for (const ParameterSlot& slot : slots_)
     by_name[slot.name] =
         values_.span().subspan(static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size));
-  embedding_ = by_name.at("model.embed_tokens.weight");
-  final_norm_ = by_name.at("model.norm.weight");
-  head_ = c.tie_word_embeddings ? embedding_ : by_name.at("lm_head.weight");
-  for (int64_t i = 0; i < c.num_layers; ++i) {
+  embedding_ = by_name["model.embed_tokens.weight"];
+  final_norm_ = by_name["model.norm.weight"];
+  head_ = by_name.contains("lm_head.weight") ? by_name["lm_head.weight"] : embedding_;
+  for (int64_t i = 0; i < num_layers; ++i) {
     const std::string layer = "model.layers." + std::to_string(i) + ".";
-    // Empty where the architecture has no such part.
+    // Empty where the architecture has no such part, or where it is frozen.
     const auto of = [&](const char* name) { return by_name[layer + name]; };
-    layers_.push_back({.input_norm = of("input_layernorm.weight"),
-                       .q = of("self_attn.q_proj.weight"),
-                       .k = of("self_attn.k_proj.weight"),
-                       .v = of("self_attn.v_proj.weight"),
-                       .o = of("self_attn.o_proj.weight"),
+    const auto matrix = [&](const std::string& name) -> MatrixGradient {
+      return {.whole = by_name[layer + name + ".weight"],
+              .a = by_name[io::lora_a_name(layer + name)],
+              .b = by_name[io::lora_b_name(layer + name)]};
+    };
+    layers_.push_back({.q = matrix("self_attn.q_proj"),
+                       .k = matrix("self_attn.k_proj"),
+                       .v = matrix("self_attn.v_proj"),
+                       .o = matrix("self_attn.o_proj"),
+                       .gate = matrix("mlp.gate_proj"),
+                       .up = matrix("mlp.up_proj"),
+                       .down = matrix("mlp.down_proj"),
+                       .input_norm = of("input_layernorm.weight"),
                        .q_bias = of("self_attn.q_proj.bias"),
                        .k_bias = of("self_attn.k_proj.bias"),
                        .v_bias = of("self_attn.v_proj.bias"),
                        .q_norm = of("self_attn.q_norm.weight"),
                        .k_norm = of("self_attn.k_norm.weight"),
-                       .post_attention_norm = of("post_attention_layernorm.weight"),
-                       .gate = of("mlp.gate_proj.weight"),
-                       .up = of("mlp.up_proj.weight"),
-                       .down = of("mlp.down_proj.weight")});
+                       .post_attention_norm = of("post_attention_layernorm.weight")});
   }
 }
 

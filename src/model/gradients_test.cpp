@@ -16,7 +16,7 @@ TEST(Gradients, HaveThePlacesOfTheParameters) {
   Gradients gradients(parameters.config());
   ASSERT_EQ(gradients.values().size(), parameters.values().size());
   gradients.head()[0] = 2;
-  gradients.layer(1).down[0] = 3;
+  gradients.layer(1).down.whole[0] = 3;
   std::map<std::string, float> first;
   for (const ParameterSlot& slot : parameters.slots())
     first[slot.name] = gradients.values()[static_cast<size_t>(slot.offset)];

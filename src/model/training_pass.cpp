@@ -39,8 +39,8 @@ std::span<const float> TrainingPass::forward(const Weights& weights, PackedBatch
       input.resize(x.size());
       std::copy_n(x.data(), x.size(), input.data());
     }
-    block(x, i < kept ? traces_[i] : workspace_.trace, workspace_.scratch, weights.layers[i], context,
-          attend);
+    block(x, i < kept ? traces_[i] : workspace_.trace, workspace_.scratch,
+          workspace_.merged.of(weights.layers[i], precision_), context, attend);
   }
   hidden_.resize(x.size());
   inv_rms_.resize(part_.tokens.size());
@@ -76,16 +76,19 @@ void TrainingPass::backward(Gradients& gradients, std::span<const float> grad_st
   kernels::rms_norm_grad(grad_x, gradients.final_norm(), grad_hidden, last_, inv_rms_, weights.final_norm);
   for (size_t i = layers; i-- > 0;) {
     const BlockTrace& trace = i < kept ? traces_[i] : workspace_.trace;
+    const LayerWeights& layer = workspace_.merged.of(weights.layers[i], precision_, /*with_gradient=*/true);
     if (i >= kept && i + 1 < layers) {  // the last layer's trace is still there
       Buffer& x = workspace_.x;
       x.resize(inputs_[i - kept].size());
       std::copy_n(inputs_[i - kept].data(), x.size(), x.data());
-      trace_block(x, workspace_.trace, workspace_.scratch, weights.layers[i], context, attend);
+      trace_block(x, workspace_.trace, workspace_.scratch, layer, context, attend);
     }
-    block_grad(grad_x, gradients.layer(i), trace, workspace_.scratch, weights.layers[i], context,
-               part_.sequence_begins);
+    block_grad(grad_x, gradients.layer(i), trace, workspace_.scratch, layer, context, part_.sequence_begins);
   }
-  embedded.tokens = std::move(part_.tokens);
+  if (gradients.embedding().empty())
+    --num_embedded_;  // frozen
+  else
+    embedded.tokens = std::move(part_.tokens);
 }
 
 void TrainingPass::finish(Gradients& gradients) {

@@ -1,6 +1,7 @@
 #include "model/weights.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -9,11 +10,43 @@
 #include "base/error.h"
 #include "base/memory_info.h"
 #include "base/parallel.h"
+#include "model/adapter.h"
 
 namespace ropd::model {
 namespace {
 
-// `bytes` need not be aligned.
+// Calls visit(name, matrix) for every matrix of the layers.
+void for_each_layer_matrix(Weights& weights, const std::function<void(const std::string&, Linear&)>& visit) {
+  for (size_t i = 0; i < weights.layers.size(); ++i)
+    for_each_matrix(weights.layers[i], [&](const std::string& name, Linear& linear) {
+      visit("layer " + std::to_string(i) + " " + name, linear);
+    });
+}
+
+// The matrix with its change, in `merged` where it has one.
+kernels::WeightView whole_matrix(const Linear& linear, Buffer& merged) {
+  if (linear.change.rank == 0 || linear.is_merged) return linear.stored;
+  merged.resize(static_cast<size_t>(linear.outputs() * linear.inputs()));
+  kernels::merge_low_rank(merged, linear.stored, linear.change);
+  return {merged.data(), DType::f32, linear.outputs(), linear.inputs()};
+}
+
+void merge_into(Parameters& parameters, const Adapter& adapter) {
+  std::unordered_map<std::string, const ParameterSlot*> by_name;
+  for (const ParameterSlot& slot : parameters.slots()) by_name[slot.name] = &slot;
+  for (size_t i = 0; i < adapter.matrices().size(); ++i) {
+    const AdapterMatrix& m = adapter.matrices()[i];
+    const ParameterSlot& slot = *by_name.at(m.module + ".weight");
+    const auto values =
+        parameters.values().subspan(static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size));
+    Buffer merged(values.size());
+    kernels::merge_low_rank(merged, {values.data(), DType::f32, m.outputs, m.inputs}, adapter.change(i));
+    std::copy_n(merged.data(), merged.size(), values.data());
+  }
+}
+
+}  // namespace
+
 void widen(std::span<float> to, std::span<const std::byte> bytes, DType dtype) {
   if (dtype == DType::f32) {
     std::memcpy(to.data(), bytes.data(), to.size_bytes());
@@ -26,27 +59,20 @@ void widen(std::span<float> to, std::span<const std::byte> bytes, DType dtype) {
   }
 }
 
-// Calls visit(name, matrix) for every matrix of the weights.
-void for_each_matrix(Weights& weights, const std::function<void(const std::string&, Linear&)>& visit) {
-  for (size_t i = 0; i < weights.layers.size(); ++i) {
-    LayerWeights& w = weights.layers[i];
-    const std::string layer = "layer " + std::to_string(i) + " ";
-    for (auto& [name, linear] : std::initializer_list<std::pair<const char*, Linear*>>{{"q_proj", &w.q},
-                                                                                       {"k_proj", &w.k},
-                                                                                       {"v_proj", &w.v},
-                                                                                       {"o_proj", &w.o},
-                                                                                       {"gate_proj", &w.gate},
-                                                                                       {"up_proj", &w.up},
-                                                                                       {"down_proj", &w.down},
-                                                                                       {"router", &w.router}})
-      if (linear->stored.data) visit(layer + name, *linear);
-    for (size_t e = 0; e < w.experts.size(); ++e)
-      for (Linear* linear : {&w.experts[e].gate, &w.experts[e].up, &w.experts[e].down})
-        visit(layer + "expert " + std::to_string(e), *linear);
-  }
+void for_each_matrix(LayerWeights& w, const std::function<void(const std::string&, Linear&)>& visit) {
+  for (auto& [name, linear] : std::initializer_list<std::pair<const char*, Linear*>>{{"q_proj", &w.q},
+                                                                                     {"k_proj", &w.k},
+                                                                                     {"v_proj", &w.v},
+                                                                                     {"o_proj", &w.o},
+                                                                                     {"gate_proj", &w.gate},
+                                                                                     {"up_proj", &w.up},
+                                                                                     {"down_proj", &w.down},
+                                                                                     {"router", &w.router}})
+    if (linear->stored.data) visit(name, *linear);
+  for (size_t e = 0; e < w.experts.size(); ++e)
+    for (Linear* linear : {&w.experts[e].gate, &w.experts[e].up, &w.experts[e].down})
+      visit("expert " + std::to_string(e), *linear);
 }
-
-}  // namespace
 
 Weights assemble_weights(const ModelConfig& c,
                          const std::function<std::span<const float>(const std::string&)>& vector,
@@ -93,7 +119,16 @@ Weights assemble_weights(const ModelConfig& c,
   return weights;
 }
 
+bool Linear::needs_merge(Precision precision, bool with_gradient) const {
+  if (change.rank == 0 || is_merged) return false;
+  const auto is_ready = [&](const std::shared_ptr<const kernels::PackedWeight>& copy) {
+    return copy && copy->precision() == precision;
+  };
+  return !is_ready(packed) || (with_gradient && !is_ready(packed_transposed));
+}
+
 void Linear::apply(std::span<float> y, std::span<const float> x, Precision precision) const {
+  assert(!needs_merge(precision, false));
   if (packed && packed->precision() == precision)
     kernels::matmul(y, x, *packed);
   else
@@ -113,6 +148,7 @@ void apply_all(std::span<const LinearOutput> outputs, std::span<const float> x, 
 
 void Linear::apply_gradient(std::span<float> grad_x, std::span<const float> grad_y, Precision precision,
                             kernels::Update update) const {
+  assert(!needs_merge(precision, true));
   if (packed_transposed && packed_transposed->precision() == precision)
     kernels::matmul(grad_x, grad_y, *packed_transposed, update);
   else
@@ -154,6 +190,7 @@ Parameters Parameters::load(const io::ModelDirectory& directory) {
         fail(directory.path().string(), ": ", slot.name, " holds ", to[i], " at element ", i,
              " (damaged or diverged checkpoint?)");
   }
+  if (directory.adapter()) merge_into(parameters, Adapter::load(*directory.adapter()));
   return parameters;
 }
 
@@ -174,7 +211,7 @@ Weights Parameters::weights() const {
   return weights;
 }
 
-Weights map_weights(std::shared_ptr<const io::ModelDirectory> directory) {
+Weights map_base_weights(std::shared_ptr<const io::ModelDirectory> directory) {
   struct Owner {
     std::shared_ptr<const io::ModelDirectory> directory;
     std::vector<std::unique_ptr<Buffer>> vectors;
@@ -208,21 +245,25 @@ Weights map_weights(std::shared_ptr<const io::ModelDirectory> directory) {
   return weights;
 }
 
+Weights map_weights(std::shared_ptr<const io::ModelDirectory> directory) {
+  const Weights weights = map_base_weights(directory);
+  return directory->adapter() ? Adapter::load(*directory->adapter()).on(weights) : weights;
+}
+
 Weights pack_weights(const Weights& weights, Precision precision, bool with_gradient) {
   Weights packed = weights;
   std::vector<std::function<void()>> tasks;  // a matrix each: those of a small model are not worth sharing
-  for_each_matrix(packed, [&](const std::string& name, Linear& linear) {
+  for_each_layer_matrix(packed, [&](const std::string& name, Linear& linear) {
     // The router stays in f32 in every precision (experts.cpp).
     const Precision own = name.ends_with("router") ? Precision::f32 : precision;
-    tasks.push_back([&linear, own] {
-      linear.packed =
-          std::make_shared<const kernels::PackedWeight>(kernels::PackedWeight::pack(linear.stored, own));
-    });
-    if (with_gradient)
-      tasks.push_back([&linear, precision] {
+    tasks.push_back([&linear, own, precision, with_gradient] {
+      Buffer merged;
+      const kernels::WeightView matrix = whole_matrix(linear, merged);
+      linear.packed = std::make_shared<const kernels::PackedWeight>(kernels::PackedWeight::pack(matrix, own));
+      if (with_gradient)
         linear.packed_transposed = std::make_shared<const kernels::PackedWeight>(
-            kernels::PackedWeight::pack_transposed(linear.stored, precision));
-      });
+            kernels::PackedWeight::pack_transposed(matrix, precision));
+    });
   });
   parallel_tasks(tasks.size(), [&](size_t task, size_t) { tasks[task](); });
   packed.head.packed = std::make_shared<const kernels::PackedWeight>(
@@ -257,7 +298,7 @@ void check_finite(const Weights& weights, const std::string& where) {
   };
   check("embed_tokens", views.embedding);
   if (!weights.config.tie_word_embeddings) check("lm_head", views.head);
-  for_each_matrix(views, check);
+  for_each_layer_matrix(views, check);
 }
 
 }  // namespace ropd::model

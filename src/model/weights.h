@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "io/model_directory.h"
+#include "kernels/low_rank.h"
 #include "kernels/matmul.h"
 #include "model/execution.h"
 #include "records/model_config.h"
@@ -20,13 +21,18 @@ namespace ropd::model {
 using kernels::Precision;
 
 // A matrix [outputs, inputs]; products use the packed copy when there is one (same bits, faster for few
-// rows).
+// rows). With a low-rank change the matrix is W + scale · (B A): packed copies hold it, and where there is none
+// it is merged before use (merged_layer.h).
 struct Linear {
   kernels::WeightView stored;
   std::shared_ptr<const kernels::PackedWeight> packed;
   std::shared_ptr<const kernels::PackedWeight> packed_transposed;  // for the gradient
+  kernels::LowRank change = {};                                    // of what is stored
+  bool is_merged = false;                                          // `stored` holds the change already
   int64_t outputs() const { return stored.rows; }
   int64_t inputs() const { return stored.columns; }
+  // Whether products in this precision, or also their gradients, need the merged matrix first.
+  bool needs_merge(Precision precision, bool with_gradient) const;
   void apply(std::span<float> y, std::span<const float> x, Precision precision) const;
   // grad_y · W into grad_x.
   void apply_gradient(std::span<float> grad_x, std::span<const float> grad_y, Precision precision,
@@ -90,12 +96,16 @@ struct ParameterSlot {
 std::vector<ParameterSlot> parameter_layout(const ModelConfig& config);
 int64_t parameter_count(const ModelConfig& config);
 
+// The values of a stored tensor, which need not be aligned.
+void widen(std::span<float> to, std::span<const std::byte> bytes, DType dtype);
+
 // Flat f32 master parameters for training. The views of weights() follow later changes of values().
 class Parameters {
  public:
   explicit Parameters(const ModelConfig& config);
   Parameters(Parameters&&) = default;
   Parameters& operator=(Parameters&&) = default;
+  // With its adapter merged where the directory is one.
   static Parameters load(const io::ModelDirectory& directory);
   const ModelConfig& config() const { return config_; }
   const std::vector<ParameterSlot>& slots() const { return slots_; }
@@ -110,8 +120,10 @@ class Parameters {
 };
 
 // Views of a mapped checkpoint: matrices are used where they lie, in the type they are stored in; only
-// vectors are converted. Refuses non-finite norm weights by name.
+// vectors are converted. With its adapter where the directory is one, or of its base alone. Refuses non-finite
+// norm weights by name.
 Weights map_weights(std::shared_ptr<const io::ModelDirectory> directory);
+Weights map_base_weights(std::shared_ptr<const io::ModelDirectory> directory);
 
 // The same weights with every matrix packed in `precision`, for its gradient too when asked; for inference
 // the originals are no longer needed except the embedding.
@@ -119,6 +131,8 @@ Weights pack_weights(const Weights& weights, Precision precision, bool with_grad
 
 // Whether a matrix holds neither NaN nor infinity.
 bool is_finite(const kernels::WeightView& matrix);
+// Calls visit(name, matrix) for every matrix of a layer that the architecture has: "q_proj", "expert 3", ...
+void for_each_matrix(LayerWeights& layer, const std::function<void(const std::string&, Linear&)>& visit);
 
 // Refuses weights that hold NaN or infinity, naming the tensor. Reads everything once.
 void check_finite(const Weights& weights, const std::string& where);

@@ -7,12 +7,14 @@
 #include "kernels/rope.h"
 #include "model/batch_part.h"
 #include "model/block.h"
+#include "model/merged_layer.h"
 
 namespace ropd::model {
 
 struct Workspace {
   BlockTrace trace;
   BlockScratch scratch;
+  MergedLayer merged;
   kernels::RopeTable rope;
   Buffer x;  // [T, D]
   std::vector<SharedPrefix> prefixes;

@@ -52,19 +52,31 @@ class Matrices {
     const int64_t size = matrix.outputs() * matrix.inputs();
     for (int64_t begin = 0; begin < size; begin += kBlockValues)
       blocks_.push_back({&matrix, begin, std::min(kBlockValues, size - begin)});
+    add_change(matrix);
   }
-  // Shapes, then the hash of every block.
+  // Shapes, then the hash of every block and every low-rank change.
   std::string bytes() const {
     std::vector<std::string> hashes(blocks_.size());
     parallel_tasks(blocks_.size(), [&](size_t i, size_t) { hashes[i] = hash_of(blocks_[i]); });
     std::string all = shapes_;
     for (const std::string& hash : hashes) all += hash;
-    return all;
+    return all + changes_;
   }
 
  private:
-  std::string shapes_;
+  std::string shapes_, changes_;
   std::vector<Block> blocks_;
+
+  // With B at zero, as adapters begin, nothing is changed.
+  void add_change(const model::Linear& matrix) {
+    const kernels::LowRank& change = matrix.change;
+    const std::span b(change.b, static_cast<size_t>(matrix.outputs() * change.rank)),
+        a(change.a, static_cast<size_t>(matrix.inputs() * change.rank));
+    if (std::all_of(b.begin(), b.end(), [](float value) { return value == 0; })) return;
+    put(changes_, static_cast<int64_t>(blocks_.size()));  // which matrix
+    put(changes_, change.scale);
+    changes_ += sha256(std::as_bytes(a)) + sha256(std::as_bytes(b));
+  }
 };
 
 }  // namespace

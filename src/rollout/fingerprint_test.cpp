@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 
+#include "model/adapter.h"
 #include "support/model_files.h"
 #include "support/naive_model.h"
 #include "support/test_data.h"
@@ -39,6 +41,19 @@ TEST(WeightsFingerprint, SeesEveryFlippedBit) {
     std::memcpy(&value, &flipped, sizeof flipped);
     EXPECT_NE(weights_fingerprint(parameters.weights()), before) << i;
     std::memcpy(&value, &bits, sizeof bits);
+  }
+}
+
+TEST(WeightsFingerprint, FollowsAnAdapterThatChangesSomething) {
+  const auto base = test::random_parameters(test::tiny_config(Architecture::qwen3), 3);
+  model::Adapter adapter(base.config(), {.rank = 2, .targets = {}, .ranks = {}, .alphas = {}});
+  adapter.initialize(1);
+  const std::string before = weights_fingerprint(base.weights());
+  EXPECT_EQ(weights_fingerprint(adapter.on(base.weights())), before);  // B is zero
+  std::set<std::string> seen = {before};
+  for (const size_t slot : {1, 0, 3}) {  // B and A of the first matrix, B of the second
+    adapter.values()[static_cast<size_t>(adapter.slots()[slot].offset)] += 0.25f;
+    EXPECT_TRUE(seen.insert(weights_fingerprint(adapter.on(base.weights()))).second) << slot;
   }
 }
 

@@ -21,8 +21,8 @@ bool is_neutral(std::string_view key) {
 
 // By content, or decided by the sources of the iterations.
 bool is_said_otherwise(std::string_view key) {
-  for (const char* name :
-       {"student", "teacher", "data.queries", "continue_from", "curriculum", "trigger", "train.iterations"})
+  for (const char* name : {"student", "teacher", "data.queries", "continue_from", "curriculum", "trigger",
+                           "train.iterations", "adapter.path"})
     if (is_below(key, name)) return true;
   return false;
 }
@@ -31,6 +31,8 @@ void list_settings(const ConfigNode& node, const std::string& prefix, std::vecto
   for (const ConfigNode& child : node.items) {
     const std::string key = prefix + child.name;
     if (is_neutral(key) || is_said_otherwise(key)) continue;
+    if (key == "adapter" && child.kind == ConfigNode::Kind::null)
+      continue;  // states from before there were any
     if (child.kind == ConfigNode::Kind::map)
       list_settings(child, key + ".", out);
     else

@@ -30,7 +30,8 @@ TEST(Identity, ChangesWithEverythingThatInfluencesResults) {
   for (const char* setting :
        {"seed=2", "data.order_seed=1", "train.learning_rate=2e-6", "train.minibatch=64", "objective.top_k=8",
         "train.order=ranks", "rollout.temperature=0.9", "rollout.precision=f32",
-        "train.reduction=minibatch_tokens", "checkpoint.dtype=f32", "checkpoint.dtype=bf16"})
+        "train.reduction=minibatch_tokens", "checkpoint.dtype=f32", "checkpoint.dtype=bf16",
+        "adapter={rank: 4}", "adapter={rank: 8}", "adapter={rank: 8, targets: [q_proj]}"})
     EXPECT_TRUE(seen.insert(state_0({setting})).second) << setting;
   for (const Inputs& inputs :
        {Inputs{"x", kInputs.teacher, kInputs.queries}, Inputs{kInputs.student, "x", kInputs.queries},

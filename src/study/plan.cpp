@@ -7,8 +7,10 @@
 
 #include "base/error.h"
 #include "eval/suite.h"
+#include "io/input_ledger.h"
 #include "io/metrics_file.h"
 #include "io/model_directory.h"
+#include "io/model_path.h"
 #include "model/weights.h"
 #include "rollout/fingerprint.h"
 
@@ -302,7 +304,14 @@ bool Plan::is_complete() const {
 }
 
 Inputs InputCatalog::of(const train::TrainConfig& config) {
-  Inputs inputs{.student = model(config.student),
+  std::string student = model(config.student);
+  if (config.adapter && config.adapter->path) {
+    std::vector<std::string> parts = {student};
+    for (const io::InputFile& part : io::own_model_files(io::find_model(*config.adapter->path)))
+      parts.push_back(file(part.path.string()));
+    student = identity_of(parts);
+  }
+  Inputs inputs{.student = student,
                 .teacher = model(config.teacher),
                 .queries = config.data.queries.empty() ? "" : file(config.data.queries)};
   auto curriculum = config.curriculum;
@@ -314,13 +323,14 @@ std::string InputCatalog::model(const std::string& path) {
   auto [place, is_new] = known_.try_emplace("model " + path);
   if (!is_new) return place->second;
   std::vector<std::string> parts;
+  const Path base = io::base_of(path);
   for (const char* name : {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
                            "chat_template.jinja"})
-    if (std::filesystem::exists(Path(path) / name)) parts.push_back(sha256_file(Path(path) / name));
+    if (std::filesystem::exists(base / name)) parts.push_back(sha256_file(base / name));
   if (parts.empty()) fail(path, ": holds no config.json, expected a model directory");
   // Folders without weights serve dry runs.
-  if (std::filesystem::exists(Path(path) / "model.safetensors") ||
-      std::filesystem::exists(Path(path) / "model.safetensors.index.json"))
+  if (std::filesystem::exists(base / "model.safetensors") ||
+      std::filesystem::exists(base / "model.safetensors.index.json"))
     parts.push_back(
         rollout::weights_fingerprint(model::map_weights(std::make_shared<const io::ModelDirectory>(path))));
   return place->second = identity_of(parts);

@@ -13,6 +13,7 @@
 #include "eval/samples.h"
 #include "io/checkpoint.h"
 #include "io/model_directory.h"
+#include "io/model_path.h"
 #include "io/run_directory.h"
 #include "model/bounded_model.h"
 #include "rollout/bank.h"
@@ -93,8 +94,20 @@ bool make_training(const Workshop& workshop, const Node& node) {
   return true;
 }
 
+// An adapter of a run lies on the run's student.
+std::shared_ptr<const io::ModelDirectory> open_model(const Path& model, const train::TrainConfig& config) {
+  return std::make_shared<const io::ModelDirectory>(
+      model, config.adapter && io::is_adapter_directory(model) ? Path(config.student) : Path());
+}
+
+// Where a run begins.
+Path initial_model(const train::TrainConfig& config) {
+  return config.adapter && config.adapter->path ? io::find_model(*config.adapter->path)
+                                                : Path(config.student);
+}
+
 Path model_of(const Workshop& workshop, const std::optional<std::string>& state, size_t run) {
-  if (!state) return workshop.runs[run].config.student;
+  if (!state) return initial_model(workshop.runs[run].config);
   const auto found = workshop.store.find_state(*state);
   if (!found) fail("study: state ", *state, " is gone from ", workshop.store.root().string());
   return found->checkpoint / "model";
@@ -121,7 +134,7 @@ bool sample_queries(const Node& node, const train::TrainConfig& config, const Pa
   const auto models = train::load_models(config);
   if (!models.student_renderer) fail(config.student, ": sampling needs a tokenizer with a chat template");
   const auto queries = train::load_queries(config, *models.student_renderer);
-  const auto directory = std::make_shared<const io::ModelDirectory>(model);
+  const auto directory = open_model(model, config);
   const auto weights = model::map_weights(directory);
   rollout::LocalGenerator engine(weights, config.rollout.precision, engine_config(config, *directory));
   const uint64_t count = amount.each > 0 ? amount.each * queries.queries.size() : amount.total;
@@ -141,7 +154,7 @@ bool make_bank(const Workshop& workshop, const Node& node) {
   train::TrainConfig config = workshop.runs[node.run].config;
   config.continue_from.reset();  // not there yet; a bank does not depend on it
   const uint64_t responses = config.curriculum.bank.responses;
-  return sample_queries(node, config, config.student, {.total = responses},
+  return sample_queries(node, config, initial_model(config), {.total = responses},
                         rollout::bank_stream(config.seed, "initial bank", responses),
                         workshop.store.bank(node.id));
 }
@@ -177,17 +190,17 @@ bool make_evaluation(const Workshop& workshop, const Node& node) {
                                      : model_of(workshop, node.state, node.run);
   const Path folder = workshop.store.evaluation(node.id);
   const auto suite = eval::load_suite(evaluation.suite, evaluation.data);
-  const auto tokenizer = text::Tokenizer::load(model);
-  const auto directory = std::make_shared<const io::ModelDirectory>(model);
+  const auto directory = open_model(model, workshop.runs[node.run].config);
+  const auto tokenizer = text::Tokenizer::load(directory->text_path());
   const auto weights = model::map_weights(directory);
   rollout::EngineConfig config;
   config.max_response_tokens = static_cast<int64_t>(evaluation.max_tokens);
   config.eos_ids = directory->generation().eos_ids;
   rollout::LocalGenerator engine(weights, evaluation.precision, config);
-  const auto generated =
-      eval::generate_responses(engine, suite, tokenizer, text::ChatTemplate::load(model), folder,
-                               {model.string(), rollout::weights_fingerprint(weights), evaluation.seed,
-                                evaluation.suite, evaluation.data});
+  const auto generated = eval::generate_responses(engine, suite, tokenizer,
+                                                  text::ChatTemplate::load(directory->text_path()), folder,
+                                                  {model.string(), rollout::weights_fingerprint(weights),
+                                                   evaluation.seed, evaluation.suite, evaluation.data});
   if (!generated.is_finished) return false;
   write_samples(workshop, node, suite, weights);
   eval::GradingConfig scoring;
@@ -233,7 +246,7 @@ Json probe(const DiagnosisConfig& diagnosis, const train::TrainConfig& config, c
 bool make_diagnosis(const Workshop& workshop, const Node& node) {
   const DiagnosisConfig& diagnosis = workshop.file.config.diagnoses[node.item];
   const auto load = [&](const Path& model) {
-    return model::map_weights(std::make_shared<const io::ModelDirectory>(model));
+    return model::map_weights(open_model(model, workshop.runs[node.run].config));
   };
   const train::TrainConfig& config = workshop.runs[node.run].config;
   const Path student_path = model_of(workshop, node.state, node.run);

@@ -16,42 +16,43 @@ constexpr const char *kFirstMoment = "exp_avg", *kSecondMoment = "exp_avg_sq", *
                      *kPreviousMean = "previous_mean", *kMaster = "master";
 constexpr const char* kMasterFile = "master.safetensors";
 
-std::vector<optim::TensorRange> tensor_ranges(const model::Parameters& parameters) {
+std::vector<optim::TensorRange> tensor_ranges(std::span<const model::ParameterSlot> slots) {
   std::vector<optim::TensorRange> tensors;
-  for (const auto& slot : parameters.slots())
+  for (const auto& slot : slots)
     tensors.push_back({slot.name, static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size)});
   return tensors;
 }
 
-FloatStorage vector_of(const model::Parameters& parameters, const std::optional<Path>& folder) {
-  const size_t size = parameters.values().size();
+FloatStorage vector_of(size_t size, const std::optional<Path>& folder) {
   return folder ? FloatStorage(size, *folder) : FloatStorage(size);
 }
 
 }  // namespace
 
-FullLearner::FullLearner(model::Parameters parameters, FullLearnerConfig config)
+FlatLearner::FlatLearner(model::Weights weights, std::span<float> values,
+                         std::vector<model::ParameterSlot> slots, LearnerConfig config)
     : config_(std::move(config)),
-      tensors_(tensor_ranges(parameters)),
-      parameters_(std::move(parameters)),
-      weights_(parameters_.weights()),
-      first_moment_(vector_of(parameters_, config_.optimizer_folder)),
-      second_moment_(vector_of(parameters_, config_.optimizer_folder)),
+      slots_(std::move(slots)),
+      tensors_(tensor_ranges(slots_)),
+      values_(values),
+      weights_(std::move(weights)),
+      first_moment_(vector_of(values.size(), config_.optimizer_folder)),
+      second_moment_(vector_of(values.size(), config_.optimizer_folder)),
       optimizer_(config_.adamw, first_moment_.values(), second_moment_.values()) {
   weights_.execution.keeps_memory = config_.keeps_memory;
   if (!config_.has_statistics) return;
-  running_mean_ = vector_of(parameters_, config_.statistics_folder);
-  previous_mean_ = vector_of(parameters_, config_.statistics_folder);
+  running_mean_ = vector_of(values_.size(), config_.statistics_folder);
+  previous_mean_ = vector_of(values_.size(), config_.statistics_folder);
   statistics_.emplace(running_mean_.values(), previous_mean_.values());
 }
 
-model::Gradients& FullLearner::provide_gradient() {
-  if (!gradient_) gradient_.emplace(parameters_.config());
+model::Gradients& FlatLearner::provide_gradient() {
+  if (!gradient_) gradient_.emplace(slots_, weights_.config.num_layers);
   return *gradient_;
 }
 
 // The norm, and whether the gradient may be used.
-MinibatchGradient FullLearner::judge(MinibatchGradient result) {
+MinibatchGradient FlatLearner::judge(MinibatchGradient result) {
   result.norm = optim::global_norm(gradient_->values());
   if (!std::isfinite(result.norm) || !std::isfinite(result.sums.weighted_loss)) {
     const auto found = optim::find_non_finite(gradient_->values(), tensors_);
@@ -62,7 +63,7 @@ MinibatchGradient FullLearner::judge(MinibatchGradient result) {
   return result;
 }
 
-MinibatchGradient FullLearner::gradient(std::span<const distill::Shard> minibatch,
+MinibatchGradient FlatLearner::gradient(std::span<const distill::Shard> minibatch,
                                         const distill::GradientConfig& config, distill::Scorer& scorer) {
   distill::GradientConfig own = config;
   own.precision = config_.precision;
@@ -76,7 +77,7 @@ MinibatchGradient FullLearner::gradient(std::span<const distill::Shard> minibatc
 }
 
 // One chain from zero over all microbatches.
-MinibatchGradient FullLearner::gradient(std::span<const distill::SupervisedMicrobatch> minibatch) {
+MinibatchGradient FlatLearner::gradient(std::span<const distill::SupervisedMicrobatch> minibatch) {
   provide_gradient().clear();
   MinibatchGradient result{.microbatches = static_cast<uint32_t>(minibatch.size())};
   for (const distill::SupervisedMicrobatch& microbatch : minibatch) {
@@ -90,39 +91,36 @@ MinibatchGradient FullLearner::gradient(std::span<const distill::SupervisedMicro
   return judge(result);
 }
 
-void FullLearner::observe(double scale) {
+void FlatLearner::observe(double scale) {
   assert(statistics_ && gradient_);
   statistics_->observe(gradient_->values(), scale);
 }
 
-curriculum::Comparison FullLearner::compare() {
+curriculum::Comparison FlatLearner::compare() {
   assert(statistics_);
   return statistics_->compare();
 }
 
-void FullLearner::update(double learning_rate, double gradient_scale) {
+void FlatLearner::update(double learning_rate, double gradient_scale) {
   assert(gradient_);
   optimizer_.set_learning_rate(learning_rate);
-  optimizer_.update(parameters_.values(), gradient_->values(), gradient_scale);
+  optimizer_.update(values_, gradient_->values(), gradient_scale);
   if (!config_.keeps_memory) gradient_.reset();
 }
 
-void FullLearner::save_model(const Path& path, const std::string& description) const {
-  std::vector<io::TensorToSave> tensors;
-  for (const auto& slot : parameters_.slots())
-    tensors.push_back(io::tensor_to_save(
-        slot.name, slot.shape,
-        parameters_.values().subspan(static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size)),
-        config_.stored));
-  io::SaveModelOptions options = config_.model_files;
-  options.description = description;
-  io::save_model_directory(path, options, std::move(tensors));
+std::vector<io::StoredTensor> FlatLearner::tensors() const {
+  std::vector<io::StoredTensor> tensors;
+  for (const auto& slot : slots_)
+    tensors.push_back(
+        {slot.name, DType::f32, slot.shape,
+         std::as_bytes(values_.subspan(static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size)))});
+  return tensors;
 }
 
-LearnerState FullLearner::save(const Path& folder, const std::string& description) const {
+LearnerState FlatLearner::save(const Path& folder, const std::string& description) const {
   save_model(folder / "model", description);
   if (config_.stored != DType::f32) {
-    const SavedVector master[] = {{kMaster, parameters_.values()}};
+    const SavedVector master[] = {{kMaster, values_}};
     save_vectors(folder / kMasterFile, master, tensors_);
   }
   const SavedVector moments[] = {{kFirstMoment, first_moment_.values()},
@@ -140,23 +138,15 @@ LearnerState FullLearner::save(const Path& folder, const std::string& descriptio
 }
 
 // From the master copy; without one, model/ is it.
-void FullLearner::restore_parameters(const Path& folder) {
-  const io::ModelDirectory saved(folder / "model");
-  io::require_same_model(saved.config(), saved.path().string(), parameters_.config());
+void FlatLearner::restore(const Path& folder, const LearnerState& state) {
+  const bool is_exact = load_model(folder / "model");
   if (std::filesystem::exists(folder / kMasterFile)) {
-    const RestoredVector master[] = {{kMaster, parameters_.values()}};
-    return load_vectors(folder / kMasterFile, master, tensors_);
+    const RestoredVector master[] = {{kMaster, values_}};
+    load_vectors(folder / kMasterFile, master, tensors_);
+  } else if (!is_exact) {
+    fail(folder.string(), ": model/ is rounded (not F32) and there is no ", kMasterFile,
+         "; training goes on from exact f32 values only");
   }
-  for (const io::StoredTensor& tensor : saved.tensors())
-    if (tensor.dtype != DType::f32)
-      fail(folder.string(), ": model/ stores ", tensor.name, " as ", dtype_name(tensor.dtype),
-           " and there is no ", kMasterFile, "; training goes on from exact f32 values only");
-  const auto loaded = model::Parameters::load(saved);
-  std::copy(loaded.values().begin(), loaded.values().end(), parameters_.values().begin());
-}
-
-void FullLearner::restore(const Path& folder, const LearnerState& state) {
-  restore_parameters(folder);
   const RestoredVector moments[] = {{kFirstMoment, first_moment_.values()},
                                     {kSecondMoment, second_moment_.values()}};
   load_vectors(folder / "optimizer.safetensors", moments, tensors_);
@@ -168,10 +158,36 @@ void FullLearner::restore(const Path& folder, const LearnerState& state) {
   statistics_->restore(*state.statistics);
 }
 
-uint64_t FullLearner::saved_bytes() const {
+uint64_t FlatLearner::saved_bytes() const {
   const uint64_t vectors = 3 + (statistics_ ? 2 : 0);  // weights, two moments, two means
   const uint64_t rounded = config_.stored == DType::f32 ? 0 : dtype_bytes(config_.stored);
-  return (vectors * sizeof(float) + rounded) * parameters_.values().size();
+  return (vectors * sizeof(float) + rounded) * values_.size();
+}
+
+FullLearner::FullLearner(model::Parameters parameters, LearnerConfig config, io::SaveModelOptions model_files)
+    : FlatLearner(parameters.weights(), parameters.values(), parameters.slots(), std::move(config)),
+      parameters_(std::move(parameters)),
+      model_files_(std::move(model_files)) {}
+
+void FullLearner::save_model(const Path& path, const std::string& description) const {
+  std::vector<io::TensorToSave> tensors;
+  for (const auto& slot : parameters_.slots())
+    tensors.push_back(io::tensor_to_save(
+        slot.name, slot.shape,
+        parameters_.values().subspan(static_cast<size_t>(slot.offset), static_cast<size_t>(slot.size)),
+        config().stored));
+  io::SaveModelOptions options = model_files_;
+  options.description = description;
+  io::save_model_directory(path, options, std::move(tensors));
+}
+
+bool FullLearner::load_model(const Path& path) {
+  const io::ModelDirectory saved(path);
+  io::require_same_model(saved.config(), saved.path().string(), parameters_.config());
+  const auto loaded = model::Parameters::load(saved);
+  std::copy(loaded.values().begin(), loaded.values().end(), parameters_.values().begin());
+  return std::ranges::all_of(saved.tensors(),
+                             [](const io::StoredTensor& tensor) { return tensor.dtype == DType::f32; });
 }
 
 }  // namespace ropd::train

@@ -1,5 +1,6 @@
-// A learner that trains every parameter of a model, in this process: flat f32 master parameters, their
-// gradient, AdamW's moments and, where a trigger watches, the gradients' statistics.
+// Learners in this process over flat f32 parameters: their gradient, AdamW's moments and, where a trigger
+// watches, the gradients' statistics. FullLearner trains every parameter of a model; adapter_learner.h those of
+// an adapter.
 #pragma once
 #include <memory>
 #include <optional>
@@ -14,7 +15,7 @@
 
 namespace ropd::train {
 
-struct FullLearnerConfig {
+struct LearnerConfig {
   optim::AdamWSettings adamw;
   kernels::Precision precision = kernels::Precision::f32;
   size_t activation_bytes = model::kTraceBudgetBytes;  // kept between forward and backward
@@ -22,39 +23,49 @@ struct FullLearnerConfig {
   bool has_statistics = false;                         // of the gradients
   std::optional<Path> statistics_folder = {};          // their vectors in scratch files there; else in memory
   bool keeps_memory = true;                            // gradient and activations stay between steps
-  io::SaveModelOptions model_files = {};               // of save(); the description is set there
-  DType stored = DType::f32;  // of model/; what is stored rounded has its exact master copy beside it
+  DType stored = DType::f32;  // of model/ in full training; rounded, its exact master copy lies beside it
 };
 
-class FullLearner final : public Learner {
+// What all of them share. Whoever derives owns the parameters and knows their files.
+class FlatLearner : public Learner {
  public:
-  FullLearner(model::Parameters parameters, FullLearnerConfig config);
-  FullLearner(const FullLearner&) = delete;  // the pass refers to weights_
-  FullLearner& operator=(const FullLearner&) = delete;
+  FlatLearner(const FlatLearner&) = delete;  // the pass refers to weights_
+  FlatLearner& operator=(const FlatLearner&) = delete;
 
   MinibatchGradient gradient(std::span<const distill::Shard> minibatch, const distill::GradientConfig& config,
-                             distill::Scorer& scorer) override;
-  MinibatchGradient gradient(std::span<const distill::SupervisedMicrobatch> minibatch) override;
-  void observe(double scale) override;
-  curriculum::Comparison compare() override;
-  void update(double learning_rate, double gradient_scale) override;
-  LearnerState save(const Path& folder, const std::string& description) const override;
-  void restore(const Path& folder, const LearnerState& state) override;
-  uint64_t saved_bytes() const override;
+                             distill::Scorer& scorer) final;
+  MinibatchGradient gradient(std::span<const distill::SupervisedMicrobatch> minibatch) final;
+  void observe(double scale) final;
+  curriculum::Comparison compare() final;
+  void update(double learning_rate, double gradient_scale) final;
+  LearnerState save(const Path& folder, const std::string& description) const final;
+  void restore(const Path& folder, const LearnerState& state) final;
+  uint64_t saved_bytes() const final;
 
-  // model/ alone.
-  void save_model(const Path& path, const std::string& description) const;
-  // The parameters in this process, for whoever samples, scores or evaluates here. Views follow updates.
+  // model/ alone: into a new folder; from one, failing when it is another model's. Whether its values are
+  // stored exactly.
+  virtual void save_model(const Path& path, const std::string& description) const = 0;
+  [[nodiscard]] virtual bool load_model(const Path& path) = 0;
+  // The model in this process, for whoever samples, scores or evaluates here. Views follow updates.
   model::Weights weights() const { return weights_; }
-  model::Parameters& parameters() { return parameters_; }
+  std::span<float> values() { return values_; }
+
+ protected:
+  // `weights` views `values`, flat in the layout of `slots`, which must outlive the learner.
+  FlatLearner(model::Weights weights, std::span<float> values, std::vector<model::ParameterSlot> slots,
+              LearnerConfig config);
+  // The values as tensors to save.
+  std::vector<io::StoredTensor> tensors() const;
+  const LearnerConfig& config() const { return config_; }
 
  private:
   // constant after construction
-  const FullLearnerConfig config_;
+  const LearnerConfig config_;
+  const std::vector<model::ParameterSlot> slots_;
   std::vector<optim::TensorRange> tensors_;
   // what training changes
-  model::Parameters parameters_;
-  model::Weights weights_;  // views of parameters_
+  const std::span<float> values_;
+  model::Weights weights_;
   FloatStorage first_moment_, second_moment_;
   optim::AdamW optimizer_;
   FloatStorage running_mean_, previous_mean_;  // empty without statistics
@@ -67,6 +78,19 @@ class FullLearner final : public Learner {
   void restore_parameters(const Path& folder);
   model::Gradients& provide_gradient();
   MinibatchGradient judge(MinibatchGradient result);
+};
+
+class FullLearner final : public FlatLearner {
+ public:
+  // model_files: of save(); the description is set there.
+  FullLearner(model::Parameters parameters, LearnerConfig config, io::SaveModelOptions model_files = {});
+  void save_model(const Path& path, const std::string& description) const override;
+  bool load_model(const Path& path) override;
+  model::Parameters& parameters() { return parameters_; }
+
+ private:
+  model::Parameters parameters_;
+  const io::SaveModelOptions model_files_;
 };
 
 }  // namespace ropd::train

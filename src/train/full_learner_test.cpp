@@ -25,14 +25,15 @@ class FullLearnerTest : public testing::Test {
   static model::Parameters start() {
     return test::random_parameters(test::tiny_config(Architecture::qwen3), 1);
   }
-  FullLearnerConfig config(bool keeps_memory = true) const {
-    return {.has_statistics = true,
-            .keeps_memory = keeps_memory,
-            .model_files = {.source_directory = world_.path("student"),
-                            .config_json = test::tiny_config_json(teacher_.config()),
-                            .generation_config_json = "",
-                            .base_model = "tiny",
-                            .description = ""}};
+  LearnerConfig config(bool keeps_memory = true) const {
+    return {.has_statistics = true, .keeps_memory = keeps_memory};
+  }
+  io::SaveModelOptions files() const {
+    return {.source_directory = world_.path("student"),
+            .config_json = test::tiny_config_json(teacher_.config()),
+            .generation_config_json = "",
+            .base_model = "tiny",
+            .description = ""};
   }
   // What the tests of a learner need of a scored minibatch: two shards of a microbatch of three responses.
   struct Minibatch {
@@ -170,7 +171,7 @@ TEST_F(FullLearnerTest, DoesNotGoOnFromARoundedModelAlone) {
 }
 
 TEST_F(FullLearnerTest, GoesOnFromACheckpointBitForBit) {
-  FullLearner whole(start(), config()), later(start(), config());
+  FullLearner whole(start(), config(), files()), later(start(), config(), files());
   step(whole);
   step(whole);
   (void)whole.compare();
@@ -190,7 +191,7 @@ TEST_F(FullLearnerTest, GoesOnFromACheckpointBitForBit) {
 }
 
 TEST_F(FullLearnerTest, AContinuationBeginsItsStatisticsAnew) {
-  FullLearner first(start(), config()), next(start(), config());
+  FullLearner first(start(), config(), files()), next(start(), config(), files());
   (void)gradient(first);
   first.observe(1);
   first.update(0.01, 1);
@@ -203,7 +204,7 @@ TEST_F(FullLearnerTest, AContinuationBeginsItsStatisticsAnew) {
 }
 
 TEST_F(FullLearnerTest, ACheckpointOfAnotherModelIsRefused) {
-  FullLearner learner(start(), config());
+  FullLearner learner(start(), config(), files());
   const Path folder = world_.path("checkpoint");
   std::filesystem::create_directories(folder);
   const LearnerState state = learner.save(folder, "");

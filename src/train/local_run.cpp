@@ -19,8 +19,9 @@ uint64_t first_step(const TrainConfig& config) {
   return config.continue_from ? read_run_state(*config.continue_from).run.step : 0;
 }
 
-// bf16 where all the student's matrices are; f32 loses nothing of anything else.
+// bf16 where all the student's matrices are; f32 loses nothing of anything else. Adapters are small: always f32.
 DType stored_type(const TrainConfig& config, const io::ModelDirectory& student) {
+  if (config.adapter) return DType::f32;
   if (config.checkpoint.dtype.value) return *config.checkpoint.dtype.value;
   const bool is_bf16 = std::ranges::all_of(student.tensors(), [](const io::StoredTensor& tensor) {
     return tensor.dtype == DType::bf16 || tensor.shape.size() < 2;
@@ -28,22 +29,33 @@ DType stored_type(const TrainConfig& config, const io::ModelDirectory& student) 
   return is_bf16 ? DType::bf16 : DType::f32;
 }
 
-FullLearnerConfig learner_config(const TrainConfig& config, const io::RunDirectory& directory,
-                                 const ModelPair& models) {
-  FullLearnerConfig result{.adamw = adamw_settings(config),
-                           .precision = config.train.precision,
-                           .activation_bytes = activation_budget(config),
-                           .has_statistics = make_curriculum(config, first_step(config)).can_watch(),
-                           .keeps_memory = keeps_memory(models),
-                           .model_files = {.source_directory = config.student,
-                                           .config_json = models.student->config_json(),
-                                           .generation_config_json = models.student->generation_config_json(),
-                                           .base_model = config.student,
-                                           .description = ""},
-                           .stored = stored_type(config, *models.student)};
+LearnerConfig learner_config(const TrainConfig& config, const io::RunDirectory& directory,
+                             const ModelPair& models) {
+  LearnerConfig result{.adamw = adamw_settings(config),
+                       .precision = config.train.precision,
+                       .activation_bytes = activation_budget(config),
+                       .has_statistics = make_curriculum(config, first_step(config)).can_watch(),
+                       .keeps_memory = keeps_memory(models),
+                       .stored = stored_type(config, *models.student)};
   if (config.trigger.storage == Storage::file) result.statistics_folder = directory.path();
   if (config.train.optimizer_storage == Storage::file) result.optimizer_folder = directory.path();
   return result;
+}
+
+std::unique_ptr<FlatLearner> make_learner(const TrainConfig& config, const io::RunDirectory& directory,
+                                          const ModelPair& models) {
+  LearnerConfig settings = learner_config(config, directory, models);
+  if (config.adapter)
+    return std::make_unique<AdapterLearner>(AdapterBase(models.student),
+                                            first_adapter(*models.student, *config.adapter, config.seed),
+                                            std::move(settings));
+  return std::make_unique<FullLearner>(
+      model::Parameters::load(*models.student), std::move(settings),
+      io::SaveModelOptions{.source_directory = models.student->text_path(),
+                           .config_json = models.student->config_json(),
+                           .generation_config_json = models.student->generation_config_json(),
+                           .base_model = config.student,
+                           .description = ""});
 }
 
 rollout::EngineConfig engine_config(const TrainConfig& config, const ModelPair& models) {
@@ -105,7 +117,8 @@ void continue_from(Learner& learner, RolloutSupply& supply, RunState& start, con
 
 LocalRun::LocalRun(const TrainConfig& config, const io::RunDirectory& directory, const ModelPair& models,
                    const QuerySet& queries, const distill::StageProgress& progress)
-    : learner(model::Parameters::load(*models.student), learner_config(config, directory, models)),
+    : owned_learner(make_learner(config, directory, models)),
+      learner(*owned_learner),
       generator(
           [this, &models](const rollout::Policy& policy) {
             return policy.is_initial ? model::map_weights(models.student) : learner.weights();

@@ -5,7 +5,7 @@
 #include "io/run_directory.h"
 #include "model/bounded_model.h"
 #include "rollout/local_generator.h"
-#include "train/full_learner.h"
+#include "train/adapter_learner.h"
 #include "train/model_pair.h"
 #include "train/rollout_supply.h"
 #include "train/trainer.h"
@@ -21,7 +21,8 @@ class LocalRun {
   LocalRun(const LocalRun&) = delete;  // the parts refer to each other
   LocalRun& operator=(const LocalRun&) = delete;
 
-  FullLearner learner;
+  const std::unique_ptr<FlatLearner> owned_learner;
+  FlatLearner& learner;
   rollout::LocalGenerator generator;
   model::BoundedModel teacher;
   distill::LocalScorer scorer;

@@ -44,7 +44,7 @@ TEST_F(LocalRunTest, BeginsWithTheStudentAndKnowsBothPolicies) {
   EXPECT_EQ(parts.local.start.fingerprints.size(), 1u) << "of the queries; a session adds its files";
   const std::string initial = parts.local.generator.fingerprint({.is_initial = true});
   EXPECT_EQ(parts.local.generator.fingerprint({}), initial);
-  parts.local.learner.parameters().values()[0] += 1;
+  parts.local.learner.values()[0] += 1;
   EXPECT_NE(parts.local.generator.fingerprint({}), initial);
   EXPECT_EQ(parts.local.generator.fingerprint({.is_initial = true}), initial);
 }
@@ -56,7 +56,7 @@ TEST_F(LocalRunTest, AContinuationTakesWeightsOptimizerAndStepOver) {
   Parts parts(world_.config("next", {"continue_from=" + checkpoint.string()}));
   EXPECT_EQ(parts.local.start.step, 6u);
   const auto loaded = model::Parameters::load(io::ModelDirectory(checkpoint / "model"));
-  EXPECT_TRUE(std::ranges::equal(parts.local.learner.parameters().values(), loaded.values()));
+  EXPECT_TRUE(std::ranges::equal(parts.local.learner.values(), loaded.values()));
   std::filesystem::create_directories(world_.path("saved"));
   EXPECT_EQ(parts.local.learner.save(world_.path("saved"), "").updates, 6u);
   EXPECT_EQ(read_file(world_.path("saved") / "optimizer.safetensors"),

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "text/tokenizer_config.h"
+#include "train/adapter_learner.h"
 
 namespace ropd::train {
 namespace {
@@ -18,8 +19,8 @@ std::string joined(const std::vector<Token>& ids) {
 }
 
 void check_vocabularies(const TrainConfig& config, ModelPair& pair, const text::PromptSettings& prompt) {
-  pair.vocabulary_map =
-      teacher_vocabulary(config.student, pair.student->config(), config.teacher, pair.teacher->config());
+  pair.vocabulary_map = teacher_vocabulary(pair.student->text_path(), pair.student->config(),
+                                           pair.teacher->text_path(), pair.teacher->config());
   if (!pair.vocabulary_map) return;
   pair.notes.push_back("teacher vocabulary: " + pair.vocabulary_map->describe());
   if (pair.vocabulary_map->is_identity()) return;
@@ -27,7 +28,18 @@ void check_vocabularies(const TrainConfig& config, ModelPair& pair, const text::
     fail(
         "objective.kind compares whole distributions, but student and teacher have different tokenizers "
         "(use candidates)");
-  pair.teacher_renderer = text::PromptRenderer::load(config.teacher, prompt);
+  pair.teacher_renderer = text::PromptRenderer::load(pair.teacher->text_path(), prompt);
+}
+
+// A checkpoint's model must be what this run trains.
+void check_continued(const Path& model, const TrainConfig& config, const io::ModelDirectory& student) {
+  if (io::is_adapter_directory(model) != config.adapter.has_value())
+    fail("continue_from: ", model.string(), " holds ", config.adapter ? "no adapter" : "an adapter",
+         ", but this run trains ", config.adapter ? "one (adapter)" : "every parameter (adapter: null)");
+  if (config.adapter)
+    io::AdapterDirectory(model, student.config()).require_base(student.tensors(), student.base_path());
+  else
+    io::require_same_model(io::ModelDirectory(model).config(), model.string(), student.config());
 }
 
 // Base models and some fine-tuned ones end generation at <|endoftext|> alone, while their template ends turns
@@ -47,23 +59,20 @@ void note_end_of_turn(const std::string& directory, ModelPair& pair) {
 
 ModelPair load_models(const TrainConfig& config) {
   ModelPair pair;
-  pair.student = std::make_shared<const io::ModelDirectory>(config.student);
+  pair.student = open_start(config.student, config.adapter);
   pair.teacher = std::make_shared<const io::ModelDirectory>(config.teacher);
   if (pair.student->config().is_moe())
     fail(config.student,
          ": mixture-of-experts models can be teachers but not students (no gradient through the router)");
-  if (config.continue_from) {
-    const Path model = Path(*config.continue_from) / "model";
-    io::require_same_model(io::ModelDirectory(model).config(), model.string(), pair.student->config());
-  }
+  if (config.continue_from) check_continued(Path(*config.continue_from) / "model", config, *pair.student);
   const int64_t smallest = std::min(pair.student->config().vocab_size, pair.teacher->config().vocab_size);
   if (config.objective.top_k > smallest)
     fail("objective.top_k is ", config.objective.top_k, ", the smaller vocabulary has ", smallest,
          " entries");
   const text::PromptSettings prompt{config.data.prompt_prefix, config.data.prompt_suffix,
                                     config.data.thinking};
-  if (has_tokenizer(config.student) && text::ChatTemplate::exists(config.student))
-    pair.student_renderer = text::PromptRenderer::load(config.student, prompt);
+  if (const Path text = pair.student->text_path(); has_tokenizer(text) && text::ChatTemplate::exists(text))
+    pair.student_renderer = text::PromptRenderer::load(text, prompt);
   if (needs_sampling(config) && !pair.student_renderer)
     fail(
         config.student,

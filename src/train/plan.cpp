@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <numeric>
 
 #include "base/error.h"
@@ -16,6 +17,8 @@
 #include "distill/scoring.h"
 #include "io/hf_config.h"
 #include "io/input_ledger.h"
+#include "io/model_directory.h"
+#include "io/model_path.h"
 #include "io/read_speed.h"
 #include "kernels/matmul.h"
 #include "kernels/vocab_head.h"
@@ -30,7 +33,7 @@ namespace ropd::train {
 namespace {
 
 ModelConfig shape_of(const std::string& directory) {
-  const Path path = Path(directory) / "config.json";
+  const Path path = io::base_of(directory) / "config.json";
   return io::parse_model_config(read_file(path), path.string());
 }
 
@@ -169,11 +172,18 @@ void add_teacher(std::vector<MemoryItem>& items, const TeacherPlan& plan, const 
                      phase});
 }
 
+void add_merged_layer(std::vector<MemoryItem>& items, const Trainable& trainable, Phase phase) {
+  if (trainable.is_adapter)
+    items.push_back(
+        {"one layer with its adapter (f32)", trainable.merged_layer_bytes, "adapter.targets", phase});
+}
+
 void add_updates(std::vector<MemoryItem>& items, const TrainConfig& config, const PlannedModels& models,
                  const Trainable& trainable) {
   const ModelConfig& student = models.student;
   const uint64_t tokens = trained_tokens(config, student);
   items.push_back({"gradient", 4 * trainable.parameters, "", Phase::updates});
+  add_merged_layer(items, trainable, Phase::updates);
   items.push_back(
       {"gradients of shards",
        4 * trainable.parameters *
@@ -209,6 +219,7 @@ void plan_memory(Plan& plan, const TrainConfig& config, const PlannedModels& mod
   if (needs_sampling(config)) add_sampling(items, config, models);
   items.push_back({"student activations", scoring_bytes(models.student, scored),
                    "rollout.max_response_tokens", Phase::student_scoring});
+  add_merged_layer(items, trainable, Phase::student_scoring);
   add_teacher(items, plan.teacher, models.teacher, scored, positions, Phase::teacher_scoring);
   add_updates(items, config, models, trainable);
   if (objective_config(config, {}).needs_full_teacher()) {
@@ -235,8 +246,9 @@ void plan_disk(Plan& plan, const TrainConfig& config, const PlannedModels& model
     plan.scratch_bytes += 8 * trainable.parameters;
     plan.trigger_file_bytes = 8 * trainable.parameters;  // the running mean, read and written
   }
-  const bool is_rounded = config.checkpoint.dtype.value ? config.checkpoint.dtype.value == DType::bf16
-                                                        : models.student.dtype == "bfloat16";
+  const bool is_rounded =
+      !trainable.is_adapter && (config.checkpoint.dtype.value ? config.checkpoint.dtype.value == DType::bf16
+                                                              : models.student.dtype == "bfloat16");
   plan.checkpoint_bytes = ((is_rounded ? 14 : 12) + (watches ? 8 : 0)) * trainable.parameters;
   const uint64_t kept =
       config.checkpoint.keep == 0 ? plan.iterations : std::min(config.checkpoint.keep, plan.iterations);
@@ -250,7 +262,8 @@ void plan_disk(Plan& plan, const TrainConfig& config, const PlannedModels& model
   plan.free_disk_bytes = free_disk_bytes(existing);
 }
 
-void plan_time(Plan& plan, const TrainConfig& config, const PlannedModels& models, const Machine& machine) {
+void plan_time(Plan& plan, const TrainConfig& config, const PlannedModels& models, const Trainable& trainable,
+               const Machine& machine) {
   plan.flops = machine.flops;
   plan.read_bytes_per_second = machine.read_bytes_per_second;
   const double tokens = plan.assumed_length * static_cast<double>(config.train.responses_per_iteration),
@@ -258,14 +271,15 @@ void plan_time(Plan& plan, const TrainConfig& config, const PlannedModels& model
                teacher = tokens * 2 * active_parameters(models.teacher) / machine.flops;
   if (machine.read_bytes_per_second > 0)
     plan.teacher.read_seconds = static_cast<double>(plan.teacher.read_bytes) / machine.read_bytes_per_second;
-  // Sampling and scoring pass once through the student, the gradient three times and once more through what
-  // is computed again; the teacher once, while the next layer is read.
+  // Sampling and scoring pass once through the student, the gradient three times (twice where its matrices are
+  // frozen) and once more through what is computed again; the teacher once, while the next layer is read.
   const double layers = static_cast<double>(models.student.num_layers),
                kept = static_cast<double>(
                    kept_layers(config, models.student, trained_tokens(config, models.student)));
-  plan.seconds_per_iteration = ((needs_sampling(config) ? 2 : 1) + 3 + (1 - kept / layers)) * student +
-                               (plan.teacher.reads_ahead ? std::max(teacher, plan.teacher.read_seconds)
-                                                         : teacher + plan.teacher.read_seconds);
+  plan.seconds_per_iteration =
+      ((needs_sampling(config) ? 2 : 1) + (trainable.is_adapter ? 2 : 3) + (1 - kept / layers)) * student +
+      (plan.teacher.reads_ahead ? std::max(teacher, plan.teacher.read_seconds)
+                                : teacher + plan.teacher.read_seconds);
 }
 
 }  // namespace
@@ -329,8 +343,21 @@ PlannedModels read_shapes(const TrainConfig& config) {
   return models;
 }
 
-Trainable trainable_of(const TrainConfig&, const PlannedModels& models) {
-  return {.parameters = models.student_parameters};
+Trainable trainable_of(const TrainConfig& config, const PlannedModels& models) {
+  if (!config.adapter) return {.parameters = models.student_parameters};
+  const auto matrices =
+      config.adapter->path
+          ? io::AdapterDirectory(io::find_model(*config.adapter->path), models.student).matrices()
+          : io::adapter_matrices(models.student, adapter_config(*config.adapter), "adapter");
+  Trainable trainable{.is_adapter = true};
+  std::map<std::string, uint64_t> of_layers;
+  for (const AdapterMatrix& m : matrices) {
+    trainable.parameters += elements(m.rank * (m.inputs + m.outputs));
+    uint64_t& bytes = of_layers[m.module.substr(0, m.module.find('.', std::string("model.layers.").size()))];
+    bytes += elements(m.inputs * m.outputs) * sizeof(float);
+    trainable.merged_layer_bytes = std::max(trainable.merged_layer_bytes, bytes);
+  }
+  return trainable;
 }
 
 Plan make_plan(const TrainConfig& config, const Machine& machine) {
@@ -350,11 +377,12 @@ Plan make_plan(const TrainConfig& config, const Machine& machine, const PlannedM
   plan.curriculum = make_curriculum(config).describe();
   plan.student_parameters = models.student_parameters;
   plan.teacher_parameters = models.teacher_parameters;
+  plan.trained_parameters = trainable.parameters;
   plan.assumed_length = std::max(1.0, static_cast<double>(config.rollout.max_response_tokens) / 4);
   plan.available_bytes = memory.available_bytes;
   plan_memory(plan, config, models, trainable, memory);
   plan_disk(plan, config, models, trainable);
-  plan_time(plan, config, models, machine);
+  plan_time(plan, config, models, trainable, machine);
   return plan;
 }
 
@@ -408,8 +436,12 @@ std::string plan_text(const Plan& plan) {
   text += fmt::format(
       "budget       {} iterations, C = {} responses, U = {} steps; an iteration is {} responses\n",
       plan.iterations, plan.consumed, plan.steps, sizes);
-  text += fmt::format("student      {} parameters\nteacher      {} parameters, {}\n",
+  text += fmt::format("student      {} parameters{}\nteacher      {} parameters, {}\n",
                       format_count(static_cast<double>(plan.student_parameters)),
+                      plan.trained_parameters == plan.student_parameters
+                          ? ""
+                          : fmt::format(", an adapter of {} is trained",
+                                        format_count(static_cast<double>(plan.trained_parameters))),
                       format_count(static_cast<double>(plan.teacher_parameters)), teacher_text(plan));
   text += "memory\n";
   std::optional<Phase> phase;

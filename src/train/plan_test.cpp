@@ -52,10 +52,30 @@ TEST(Plan, MemoryPartsAddUpAndFollowTheParameters) {
   EXPECT_EQ(bytes_of(plan, "rollout weights"), 4 * parameters);
   EXPECT_EQ(bytes_of(plan, "keys and values"), 2'000'000u);
   EXPECT_EQ(plan.checkpoint_bytes, 20 * parameters);
-  EXPECT_EQ(make_plan(world.config("run", {"checkpoint.dtype=bf16"}), {.flops = 1e9}).checkpoint_bytes, 22 * parameters);
+  EXPECT_EQ(make_plan(world.config("run", {"checkpoint.dtype=bf16"}), {.flops = 1e9}).checkpoint_bytes,
+            22 * parameters);
   EXPECT_GT(bytes_of(plan, "activations"), 0u);
   EXPECT_GT(bytes_of(plan, "vocabulary"), 0u);
   EXPECT_LT(bytes_of(plan, "vocabulary"), uint64_t{1} << 20);  // no more than the few tokens' logits
+}
+
+TEST(Plan, AnAdapterCountsByItsOwnParametersAndTheStudentAsStored) {
+  const test::TinyWorld world;
+  const Plan all = make_plan(world.config("run"), 1e9),
+             plan = make_plan(world.config("run", {"adapter={rank: 2, targets: [q_proj, down_proj]}"}), 1e9);
+  const uint64_t adapter = 2 * 2 * ((24 + 20) + (20 + 28));  // two layers, rank 2
+  EXPECT_EQ(plan.trained_parameters, adapter);
+  EXPECT_EQ(bytes_of(plan, "student weights (mapped"), 4 * plan.student_parameters);
+  EXPECT_EQ(bytes_of(plan, "adapter"), 4 * adapter);
+  EXPECT_EQ(bytes_of(plan, "AdamW"), 8 * adapter);
+  EXPECT_EQ(bytes_of(plan, "trigger"), 8 * adapter);
+  EXPECT_EQ(bytes_of(plan, "gradient"), 4 * adapter);
+  EXPECT_EQ(bytes_of(plan, "one layer with its adapter"), 4u * (24 * 20 + 20 * 28));
+  EXPECT_EQ(plan.checkpoint_bytes, 20 * adapter);
+  EXPECT_LT(plan.memory_bytes, all.memory_bytes);
+  EXPECT_LT(plan.seconds_per_iteration, all.seconds_per_iteration);
+  EXPECT_THAT(plan_text(plan), HasSubstr("is trained"));
+  EXPECT_THAT(plan_text(all), testing::Not(HasSubstr("is trained")));
 }
 
 TEST(Plan, APhaseCountsWhatItNeedsAndWhatIsAlwaysHeld) {
@@ -184,7 +204,8 @@ TEST(Plan, LeavesOutWhatARunDoesNotNeed) {
   const test::TinyWorld world;
   const Plan file = make_plan(world.config("run", {"trigger.storage=file"}), {.flops = 1e9});
   EXPECT_EQ(bytes_of(file, "trigger"), 0u);
-  EXPECT_EQ(file.disk_bytes, make_plan(world.config("run"), {.flops = 1e9}).disk_bytes + 8 * file.student_parameters);
+  EXPECT_EQ(file.disk_bytes,
+            make_plan(world.config("run"), {.flops = 1e9}).disk_bytes + 8 * file.student_parameters);
   const Plan bank =
       make_plan(world.config("run", {"curriculum.stages=[{source: bank, path: b.jsonl}]"}), {.flops = 1e9});
   EXPECT_EQ(bytes_of(bank, "rollout weights"), 0u);

@@ -65,9 +65,10 @@ std::vector<Lever> levers_of(const TrainConfig& config, const PlannedModels& mod
         [longest](TrainConfig& c, Trainable&) { c.train.microbatch_tokens = longest; });
   if (!trainable.is_adapter)
     add(fmt::format("adapter={{rank: {}}}", kAdapterRank), Fidelity::parametrization,
-        "low-rank adapters are trained instead of all parameters",
-        [adapter = Trainable{adapter_parameters(models.student, kAdapterRank), true}](
-            TrainConfig&, Trainable& t) { t = adapter; });
+        "low-rank adapters are trained instead of all parameters", [&models](TrainConfig& c, Trainable& t) {
+          c.adapter = AdapterSection{.rank = kAdapterRank};
+          t = trainable_of(c, models);
+        });
   return levers;
 }
 
@@ -81,13 +82,6 @@ double seconds_of(const Plan& plan, const TrainConfig& config, const Machine& ma
 }
 
 }  // namespace
-
-uint64_t adapter_parameters(const ModelConfig& c, uint64_t rank) {
-  const int64_t queries = c.num_heads * c.head_dim, keys = c.num_kv_heads * c.head_dim;
-  const int64_t sides =
-      2 * (c.hidden_size + queries) + 2 * (c.hidden_size + keys) + 3 * (c.hidden_size + c.intermediate_size);
-  return rank * static_cast<uint64_t>(c.num_layers * sides);
-}
 
 std::optional<Proposal> propose(const TrainConfig& config, const Machine& machine) {
   const PlannedModels models = read_shapes(config);

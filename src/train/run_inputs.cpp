@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "eval/suite.h"
 #include "io/checkpoint.h"
+#include "io/model_path.h"
 #include "io/rollout_file.h"
 #include "train/run_evaluation.h"
 #include "train/run_state.h"
@@ -64,6 +65,8 @@ InputFiles input_files(const TrainConfig& config) {
   InputFiles files;
   for (const auto& [role, directory] : {std::pair{"student", config.student}, {"teacher", config.teacher}})
     if (fs::is_directory(directory)) files[role] = io::model_files(directory);
+  if (config.adapter && config.adapter->path)
+    files["adapter"] = io::own_model_files(io::find_model(*config.adapter->path));
   const auto add = [&](const std::string& role, const Path& path) {
     if (fs::is_regular_file(path)) files[role] = {{"", path}};
   };
@@ -90,6 +93,7 @@ TrainConfig with_paths_from(TrainConfig config, const Path& directory) {
   };
   move(config.student);
   move(config.teacher);
+  if (config.adapter && config.adapter->path) move(*config.adapter->path);
   move(config.data.queries);
   move(config.eval.data);
   if (config.continue_from) move(*config.continue_from);

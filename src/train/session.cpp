@@ -194,7 +194,7 @@ class Session {
       first_length_mean_;  // of the run's first iteration: what the length alarm compares with
 
   // Behind the iterations that are due and have no summary yet. False after a stop request.
-  bool evaluate_if_due(const Trainer& trainer, const FullLearner& learner) {
+  bool evaluate_if_due(const Trainer& trainer, const FlatLearner& learner) {
     const auto begin = std::chrono::steady_clock::now();
     const uint64_t closed = trainer.iteration() - 1;
     const bool is_due = closed > 0 && is_evaluation_due(config_.eval, closed, config_.train.iterations);

@@ -41,7 +41,7 @@ double learning_rate_at(const SftConfig& config, uint64_t step, uint64_t total_s
                                           (1 + std::cos(std::numbers::pi * progress));
 }
 
-FullLearnerConfig learner_config(const SftConfig& config) {
+LearnerConfig learner_config(const SftConfig& config) {
   return {
       .adamw = {config.learning_rate, config.betas[0], config.betas[1], config.epsilon, config.weight_decay},
       .precision = config.precision};
@@ -97,12 +97,22 @@ namespace {
 
 // What saved models say of themselves.
 io::SaveModelOptions model_files(const SftConfig& config) {
-  const Path source = config.model, generation = source / "generation_config.json";
-  return {.source_directory = source,
+  const Path source = io::base_of(config.model), generation = source / "generation_config.json";
+  return {.source_directory = io::text_directory(config.model),
           .config_json = read_file(source / "config.json"),
           .generation_config_json = std::filesystem::exists(generation) ? read_file(generation) : "",
           .base_model = config.model,
           .description = ""};
+}
+
+std::unique_ptr<FlatLearner> make_learner(const SftConfig& config,
+                                          const std::function<model::Parameters()>& start) {
+  if (!config.adapter)
+    return std::make_unique<FullLearner>(start(), learner_config(config), model_files(config));
+  if (auto hint = adapter_rate_hint(config.learning_rate, SftConfig{}.learning_rate)) log_warning(*hint);
+  const auto model = open_start(config.model, config.adapter);
+  return std::make_unique<AdapterLearner>(
+      AdapterBase(model), first_adapter(*model, *config.adapter, config.seed), learner_config(config));
 }
 
 }  // namespace
@@ -122,9 +132,8 @@ RunOutcome run_sft(const SftConfig& config, const ExampleStream& examples, uint6
     log_info(output.string(), ": done already");
     return RunOutcome::done;
   }
-  FullLearnerConfig with_files = learner_config(config);
-  with_files.model_files = model_files(config);
-  FullLearner learner(start(), std::move(with_files));
+  const auto owned_learner = make_learner(config, start);
+  FlatLearner& learner = *owned_learner;
   SftTrainer trainer(config, learner, total_steps);
   io::CheckpointStore store(directory.checkpoints());
   if (const auto newest = io::newest_valid_checkpoint(directory.checkpoints())) {

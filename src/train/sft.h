@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "model/weights.h"
 #include "records/sft_example.h"
-#include "train/full_learner.h"
+#include "train/adapter_learner.h"
 #include "train/session.h"
 #include "train/train_config.h"
 
@@ -36,6 +36,7 @@ struct SftConfig {
   double weight_decay = 0.01;
   double grad_clip = 1.0;
   Precision precision = Precision::f32;
+  std::optional<AdapterSection> adapter;
   uint64_t checkpoint_every = 200;
   uint64_t checkpoint_keep = 2;
   std::string prompt_prefix;
@@ -60,6 +61,7 @@ struct SftConfig {
     field("weight_decay", weight_decay, "decoupled", at_least(0));
     field("grad_clip", grad_clip, "largest global norm; 0 = off", at_least(0));
     field("precision", precision, "of matrix products");
+    field("adapter", adapter, "trains a low-rank adapter on the frozen model; null = every parameter");
     field("checkpoint_every", checkpoint_every, "steps; 0 = only at the end and when stopped");
     field("checkpoint_keep", checkpoint_keep, "the newest so many; 0 = all");
     field("prompt_prefix", prompt_prefix, "put before every prompt");
@@ -85,7 +87,7 @@ struct SftProgress {
   uint64_t loss_tokens = 0;  // with a weight above zero
 };
 
-FullLearnerConfig learner_config(const SftConfig& config);
+LearnerConfig learner_config(const SftConfig& config);
 
 // The training itself. Not thread-safe; the learner must outlive it.
 class SftTrainer {
@@ -104,8 +106,8 @@ class SftTrainer {
   uint64_t step_ = 0, next_example_ = 0;
 };
 
-// A whole run with checkpoints; `start` gives the weights of step 0. Resumes when config.output holds the
-// same run.
+// A whole run with checkpoints; `start` gives the weights of step 0 where all of them are trained. Resumes when
+// config.output holds the same run.
 RunOutcome run_sft(const SftConfig& config, const ExampleStream& examples, uint64_t total_steps,
                    const std::function<model::Parameters()>& start);
 

@@ -86,7 +86,7 @@ SftExample read_example(const Json& row, const std::string& where, int64_t vocab
 }  // namespace
 
 SftData load_sft_data(const SftConfig& config) {
-  const Path directory = config.model;
+  const Path directory = io::base_of(config.model), text = io::text_directory(config.model);
   const ModelConfig shape =
       io::parse_model_config(read_file(directory / "config.json"), (directory / "config.json").string());
   const Path generation_path = directory / "generation_config.json";
@@ -94,9 +94,9 @@ SftData load_sft_data(const SftConfig& config) {
       std::filesystem::exists(generation_path) ? read_file(generation_path) : "", generation_path.string(),
       read_file(directory / "config.json"), (directory / "config.json").string());
   std::optional<text::PromptRenderer> renderer;
-  if (std::filesystem::exists(directory / "tokenizer.json") && text::ChatTemplate::exists(directory))
+  if (std::filesystem::exists(text / "tokenizer.json") && text::ChatTemplate::exists(text))
     renderer =
-        text::PromptRenderer::load(directory, {config.prompt_prefix, config.prompt_suffix, config.thinking});
+        text::PromptRenderer::load(text, {config.prompt_prefix, config.prompt_suffix, config.thinking});
 
   auto examples = std::make_shared<std::vector<SftExample>>();
   SftData data;

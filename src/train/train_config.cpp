@@ -366,6 +366,9 @@ std::vector<std::string> config_warnings(const TrainConfig& config) {
     warnings.push_back("rollout.top_p below 1: responses are not drawn from the policy that is trained");
   if (config.train.weight_decay > 0 && config.train.learning_rate == 0)
     warnings.push_back("train.learning_rate is 0: nothing will be learned");
+  if (config.adapter)
+    if (auto hint = adapter_rate_hint(config.train.learning_rate, OptimizationConfig{}.learning_rate))
+      warnings.push_back("train." + *hint);
   if (config.checkpoint.every > config.train.iterations)
     warnings.push_back("checkpoint.every exceeds train.iterations: only the end is saved");
   return warnings;

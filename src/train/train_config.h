@@ -18,6 +18,7 @@
 #include "optim/adamw.h"
 #include "records/source.h"
 #include "tensor/dtype.h"
+#include "train/adapter_section.h"
 #include "train/query_operations.h"
 
 namespace ropd {
@@ -394,6 +395,7 @@ struct TrainConfig {
   ObjectiveSection objective;
   CurriculumConfig curriculum;
   TriggerConfig trigger;
+  std::optional<AdapterSection> adapter;
   CheckpointConfig checkpoint;
   std::optional<std::string> continue_from;
   EvalConfig eval;
@@ -410,6 +412,7 @@ struct TrainConfig {
     field("objective", objective, "the loss");
     field("curriculum", curriculum, "sources over time");
     field("trigger", trigger, "of R-OPD");
+    field("adapter", adapter, "trains a low-rank adapter on the frozen student; null = every parameter");
     field("checkpoint", checkpoint, "saving");
     field("continue_from", continue_from, "checkpoint whose weights and optimizer state are restored first");
     field("eval", eval, "evaluation inside the run");

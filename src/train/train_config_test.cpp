@@ -277,6 +277,14 @@ TEST(TrainConfig, RefusesTriggersWithoutMeaning) {
   EXPECT_EQ(parse_train_config(config_to_yaml(config), "again").trigger.watched[1].rule.threshold, 2);
 }
 
+TEST(TrainConfig, HintsAtALearningRateOfFullTrainingForAnAdapter) {
+  EXPECT_THAT(config_warnings(parse_train_config(kBase + "adapter: {rank: 8}\n", "run.yaml")),
+              ElementsAre(HasSubstr("train.learning_rate 1e-06 is one of full training")));
+  EXPECT_THAT(config_warnings(parse_train_config(kBase + "adapter: {rank: 8}\ntrain: {learning_rate: 2e-5}\n",
+                                                 "run.yaml")),
+              IsEmpty());
+}
+
 TEST(TrainConfig, WarnsWhereTheTriggerCanNeverBeSet) {
   EXPECT_THAT(config_warnings(parse_train_config(kBase, "run.yaml")), IsEmpty());
   const TrainConfig one = parse_train_config(kBase + "train: {minibatch: 480}\n", "run.yaml");

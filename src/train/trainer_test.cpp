@@ -33,7 +33,7 @@ struct TrainerWorld {
                     : load_queries(config, *models.student_renderer)),
         local(config, directory, models, queries),
         trainer(config, local.seams(), local.start, std::move(hooks)) {}
-  model::Parameters& student() { return local.learner.parameters(); }
+  model::Parameters& student() { return dynamic_cast<FullLearner&>(local.learner).parameters(); }
 };
 
 std::vector<float> values_of(TrainerWorld& world) {

@@ -1,0 +1,108 @@
+// Adapter directories as a user meets them: wherever a model is taken, and merged.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "io/save_model.h"
+#include "support/model_files.h"
+#include "system/shell.h"
+
+namespace ropd {
+namespace {
+
+using test::run_ropd;
+using testing::HasSubstr;
+
+class AdapterCommands : public testing::Test {
+ protected:
+  AdapterCommands() {
+    test::write_tiny_model(directory_ / "base", test::tiny_config("Qwen3ForCausalLM"), DType::bf16);
+    save("adapter", at("base"));
+    write_file_atomically(directory_ / "prompts.jsonl",
+                          "{\"id\": \"x\", \"prompt_ids\": [1, 3]}\n{\"id\": \"y\", \"prompt_ids\": [4]}\n");
+  }
+  void save(const std::string& name, const std::string& base) const {
+    const io::ModelDirectory model(directory_ / "base");
+    const AdapterConfig config = {
+        .rank = 2, .alpha = 3, .targets = {"q_proj", "down_proj"}, .ranks = {}, .alphas = {}};
+    test::TensorsInMemory memory;
+    for (const AdapterMatrix& m : io::adapter_matrices(model.config(), config, "test")) {
+      memory.add(io::lora_a_name(m.module), DType::f32, {m.rank, m.inputs});
+      memory.add(io::lora_b_name(m.module), DType::f32, {m.outputs, m.rank});
+    }
+    io::save_adapter_directory(directory_ / name,
+                               {.adapter = config,
+                                .base = base,
+                                .fingerprint = io::base_fingerprint(model.tensors()),
+                                .description = ""},
+                               memory.tensors);
+  }
+  std::string at(const std::string& name) const { return (directory_ / name).string(); }
+  // Sampled and scored by one model.
+  std::string responses_of(const std::string& model, const std::string& out) const {
+    const auto sampled =
+        run_ropd("generate --quiet --n 3 --max-tokens 12 --precision f32 --logprobs --model " + at(model) +
+                 " --prompts " + at("prompts.jsonl") + " --out " + at(out));
+    EXPECT_EQ(sampled.exit_code, 0) << sampled.err;
+    const auto scored = run_ropd("score --quiet --top-k 4 --model " + at(model) + " --rollouts " + at(out) +
+                                 " --out " + at(out + ".scores"));
+    EXPECT_EQ(scored.exit_code, 0) << scored.err;
+    return read_file(directory_ / out) + read_file(directory_ / (out + ".scores"));
+  }
+
+  const test::TemporaryDirectory directory_;
+};
+
+TEST_F(AdapterCommands, AMergedDirectoryGivesTheNumbersOfItsAdapter) {
+  const auto merged = run_ropd("merge " + at("adapter") + " --dtype f32 --out " + at("merged"));
+  ASSERT_EQ(merged.exit_code, 0) << merged.err;
+  const std::string of_adapter = responses_of("adapter", "a.jsonl");
+  EXPECT_EQ(of_adapter, responses_of("merged", "m.jsonl"));
+  EXPECT_NE(of_adapter, responses_of("base", "b.jsonl"));
+  const auto again = run_ropd("merge " + at("adapter") + " --out " + at("merged"));
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_THAT(again.err, HasSubstr("exists already"));
+  const auto model = run_ropd("merge " + at("base") + " --out " + at("other"));
+  EXPECT_EQ(model.exit_code, 1);
+  EXPECT_THAT(model.err, HasSubstr("is a model already"));
+}
+
+TEST_F(AdapterCommands, AreInspectedVerifiedAndDiagnosed) {
+  const auto inspected = run_ropd("inspect --json " + at("adapter"));
+  ASSERT_EQ(inspected.exit_code, 0) << inspected.err;
+  const Json description = parse_json(inspected.out, "inspect");
+  EXPECT_EQ(description["adapter"]["rank"], 2);
+  EXPECT_EQ(description["adapter"]["matrices"], 4);
+  const auto verified = run_ropd("verify " + at("adapter"));
+  ASSERT_EQ(verified.exit_code, 0) << verified.err;
+  EXPECT_THAT(verified.out, HasSubstr("base/model.safetensors"));
+  (void)responses_of("base", "b.jsonl");
+  write_file_atomically(directory_ / "d.yaml", "teacher: " + at("adapter") + "\noutput: " + at("out") +
+                                                   "\nstudents: [{name: a, model: " + at("adapter") +
+                                                   "}, {name: b, model: " + at("base") +
+                                                   "}]\nsources: [{name: b, rollouts: " + at("b.jsonl") +
+                                                   "}]\npositions: 4\n");
+  const auto diagnosed = run_ropd("--quiet diagnose --config " + at("d.yaml"));
+  ASSERT_EQ(diagnosed.exit_code, 0) << diagnosed.err;
+  const Json kl = parse_json(read_file(directory_ / "out" / "diagnosis.json"), "diagnosis")["kl"];
+  EXPECT_NEAR(kl[0][0].get<double>(), 0, 1e-6) << "the adapter against itself";
+  EXPECT_GT(kl[1][0].get<double>(), 1e-4);
+}
+
+TEST_F(AdapterCommands, ABaseThatIsNotHereIsAskedFor) {
+  save("hub", "Qwen/Qwen3-0.6B");
+  const std::string command = "generate --quiet --max-tokens 4 --model " + at("hub") + " --prompts " +
+                              at("prompts.jsonl") + " --out " + at("h.jsonl");
+  const auto refused = run_ropd(command);
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("--base DIR"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "h.jsonl"));
+  EXPECT_EQ(run_ropd(command + " --base " + at("base")).exit_code, 0);
+  test::write_tiny_model(directory_ / "tuned", test::tiny_config("Qwen3ForCausalLM"), DType::bf16, 2);
+  const auto other = run_ropd("merge " + at("adapter") + " --base " + at("tuned") + " --out " + at("x"));
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_THAT(other.err, HasSubstr("was trained on another base"));
+}
+
+}  // namespace
+}  // namespace ropd
