@@ -41,7 +41,7 @@ TEST(TrainingConfig, ASingleLongIterationKeepsAStateInItsMiddle) {
   const auto kept = [&](const std::string& set) {
     write_file_atomically(world.path("study.yaml"),
                           "name: n\nbase: base.yaml\noutput: " + world.path("out").string() +
-                              "\nset: [checkpoint.keep_steps=[1], " + set +
+                              "\nset: [\"checkpoint.keep_steps=[1]\", " + set +
                               "]\nmethods:\n  - {name: M1, stages: [{source: initial}]}\n");
     const StudyFile file = load_study(world.path("study.yaml"));
     const auto runs = expand_runs(file);
