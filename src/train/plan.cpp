@@ -116,15 +116,20 @@ void add_sampling(std::vector<MemoryItem>& items, const TrainConfig& config, con
 std::vector<MemoryItem> lasting_items(const TrainConfig& config, const PlannedModels& models,
                                       const Trainable& trainable) {
   std::vector<MemoryItem> items;
-  if (trainable.is_adapter)
-    items.push_back({"student weights (mapped)", models.student_bytes, "a smaller student"});
-  items.push_back({trainable.is_adapter ? "adapter (f32 master)" : "student weights (f32 master)",
+  if (trainable.is_adapter) items.push_back({"student weights (mapped, frozen)", models.student_bytes, ""});
+  items.push_back({trainable.is_adapter ? "adapter (f32)" : "student weights (f32 master)",
                    4 * trainable.parameters, ""});
   if (config.train.optimizer_storage == Storage::memory)
     items.push_back({"AdamW state", 8 * trainable.parameters, "train.optimizer_storage=file"});
   if (make_curriculum(config).can_watch() && config.trigger.storage == Storage::memory)
     items.push_back({"trigger (two gradients)", 8 * trainable.parameters, "trigger.storage=file"});
   return items;
+}
+
+void add_merged_layer(std::vector<MemoryItem>& items, const Trainable& trainable, Phase phase) {
+  if (trainable.is_adapter)
+    items.push_back(
+        {"one layer with its adapter (f32)", trainable.merged_layer_bytes, "adapter.targets", phase});
 }
 
 // memory_bytes: for the teacher, what a run always holds taken off.
@@ -174,6 +179,7 @@ void add_updates(std::vector<MemoryItem>& items, const TrainConfig& config, cons
   const ModelConfig& student = models.student;
   const uint64_t tokens = trained_tokens(config, student);
   items.push_back({"gradient", 4 * trainable.parameters, "", Phase::updates});
+  add_merged_layer(items, trainable, Phase::updates);
   items.push_back(
       {"gradients of shards",
        4 * trainable.parameters *
@@ -209,6 +215,7 @@ void plan_memory(Plan& plan, const TrainConfig& config, const PlannedModels& mod
   if (needs_sampling(config)) add_sampling(items, config, models);
   items.push_back({"student activations", scoring_bytes(models.student, scored),
                    "rollout.max_response_tokens", Phase::student_scoring});
+  add_merged_layer(items, trainable, Phase::student_scoring);
   add_teacher(items, plan.teacher, models.teacher, scored, positions, Phase::teacher_scoring);
   add_updates(items, config, models, trainable);
   if (objective_config(config, {}).needs_full_teacher()) {
@@ -247,7 +254,8 @@ void plan_disk(Plan& plan, const TrainConfig& config, const Trainable& trainable
   plan.free_disk_bytes = free_disk_bytes(existing);
 }
 
-void plan_time(Plan& plan, const TrainConfig& config, const PlannedModels& models, const Machine& machine) {
+void plan_time(Plan& plan, const TrainConfig& config, const PlannedModels& models, const Trainable& trainable,
+               const Machine& machine) {
   plan.flops = machine.flops;
   plan.read_bytes_per_second = machine.read_bytes_per_second;
   const double tokens = plan.assumed_length * static_cast<double>(config.train.responses_per_iteration),
@@ -255,14 +263,15 @@ void plan_time(Plan& plan, const TrainConfig& config, const PlannedModels& model
                teacher = tokens * 2 * active_parameters(models.teacher) / machine.flops;
   if (machine.read_bytes_per_second > 0)
     plan.teacher.read_seconds = static_cast<double>(plan.teacher.read_bytes) / machine.read_bytes_per_second;
-  // Sampling and scoring pass once through the student, the gradient three times and once more through what
-  // is computed again; the teacher once, while the next layer is read.
+  // Sampling and scoring pass once through the student, the gradient three times (twice where its matrices are
+  // frozen) and once more through what is computed again; the teacher once, while the next layer is read.
   const double layers = static_cast<double>(models.student.num_layers),
                kept = static_cast<double>(
                    kept_layers(config, models.student, trained_tokens(config, models.student)));
-  plan.seconds_per_iteration = ((needs_sampling(config) ? 2 : 1) + 3 + (1 - kept / layers)) * student +
-                               (plan.teacher.reads_ahead ? std::max(teacher, plan.teacher.read_seconds)
-                                                         : teacher + plan.teacher.read_seconds);
+  plan.seconds_per_iteration =
+      ((needs_sampling(config) ? 2 : 1) + (trainable.is_adapter ? 2 : 3) + (1 - kept / layers)) * student +
+      (plan.teacher.reads_ahead ? std::max(teacher, plan.teacher.read_seconds)
+                                : teacher + plan.teacher.read_seconds);
 }
 
 }  // namespace
@@ -345,13 +354,14 @@ Plan make_plan(const TrainConfig& config, const Machine& machine, const PlannedM
   plan.steps = plan.iterations * steps_per_iteration(config);
   plan.minibatches = minibatch_sizes(config.train.responses_per_iteration, config.train.minibatch);
   plan.curriculum = make_curriculum(config).describe();
+  plan.trained_parameters = trainable.parameters;
   plan.student_parameters = models.student_parameters;
   plan.teacher_parameters = models.teacher_parameters;
   plan.assumed_length = std::max(1.0, static_cast<double>(config.rollout.max_response_tokens) / 4);
   plan.available_bytes = memory.available_bytes;
   plan_memory(plan, config, models, trainable, memory);
   plan_disk(plan, config, trainable);
-  plan_time(plan, config, models, machine);
+  plan_time(plan, config, models, trainable, machine);
   return plan;
 }
 
@@ -405,8 +415,12 @@ std::string plan_text(const Plan& plan) {
   text += fmt::format(
       "budget       {} iterations, C = {} responses, U = {} steps; an iteration is {} responses\n",
       plan.iterations, plan.consumed, plan.steps, sizes);
-  text += fmt::format("student      {} parameters\nteacher      {} parameters, {}\n",
+  text += fmt::format("student      {} parameters{}\nteacher      {} parameters, {}\n",
                       format_count(static_cast<double>(plan.student_parameters)),
+                      plan.trained_parameters == plan.student_parameters
+                          ? ""
+                          : fmt::format(", an adapter of {} is trained",
+                                        format_count(static_cast<double>(plan.trained_parameters))),
                       format_count(static_cast<double>(plan.teacher_parameters)), teacher_text(plan));
   text += "memory\n";
   std::optional<Phase> phase;

@@ -36,6 +36,7 @@ struct Machine {
 struct Trainable {
   uint64_t parameters = 0;
   bool is_adapter = false;
+  uint64_t merged_layer_bytes = 0;  // of an adapter: the largest layer's adapted matrices, in f32
 };
 
 // How the teacher is used, and what an iteration reads of it when it is streamed.
@@ -71,6 +72,7 @@ struct Plan {
   double flops = 0, read_bytes_per_second = 0;
   double assumed_length = 0;
   double seconds_per_iteration = 0;
+  uint64_t trained_parameters = 0;  // all of the student's, or an adapter's
   uint64_t student_parameters = 0, teacher_parameters = 0;
 };
 

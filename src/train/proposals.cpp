@@ -66,8 +66,9 @@ std::vector<Lever> levers_of(const TrainConfig& config, const PlannedModels& mod
   if (!trainable.is_adapter)
     add(fmt::format("adapter={{rank: {}}}", kAdapterRank), Fidelity::parametrization,
         "low-rank adapters are trained instead of all parameters",
-        [adapter = Trainable{adapter_parameters(models.student, kAdapterRank), true}](
-            TrainConfig&, Trainable& t) { t = adapter; });
+        [adapter = adapter_of_rank(models.student, kAdapterRank)](TrainConfig&, Trainable& t) {
+          t = adapter;
+        });
   return levers;
 }
 
@@ -82,11 +83,21 @@ double seconds_of(const Plan& plan, const TrainConfig& config, const Machine& ma
 
 }  // namespace
 
-uint64_t adapter_parameters(const ModelConfig& c, uint64_t rank) {
+Trainable adapter_of_rank(const ModelConfig& c, uint64_t rank) {
   const int64_t queries = c.num_heads * c.head_dim, keys = c.num_kv_heads * c.head_dim;
-  const int64_t sides =
-      2 * (c.hidden_size + queries) + 2 * (c.hidden_size + keys) + 3 * (c.hidden_size + c.intermediate_size);
-  return rank * static_cast<uint64_t>(c.num_layers * sides);
+  const std::pair<int64_t, int64_t> matrices[] = {{queries, c.hidden_size},
+                                                  {keys, c.hidden_size},
+                                                  {keys, c.hidden_size},
+                                                  {c.hidden_size, queries},
+                                                  {c.intermediate_size, c.hidden_size},
+                                                  {c.intermediate_size, c.hidden_size},
+                                                  {c.hidden_size, c.intermediate_size}};
+  Trainable adapter{.is_adapter = true};
+  for (const auto& [outputs, inputs] : matrices) {
+    adapter.parameters += rank * static_cast<uint64_t>(c.num_layers * (outputs + inputs));
+    adapter.merged_layer_bytes += sizeof(float) * static_cast<uint64_t>(outputs * inputs);
+  }
+  return adapter;
 }
 
 std::optional<Proposal> propose(const TrainConfig& config, const Machine& machine) {

@@ -32,7 +32,7 @@ std::string proposal_sentence(const Proposal& proposal);
 // Fails when memory or disk cannot suffice, with the numbers and the proposal.
 void check_fits(const TrainConfig& config, const Machine& machine = {});
 
-// Parameters of low-rank adapters on all projections of the layers.
-uint64_t adapter_parameters(const ModelConfig& student, uint64_t rank);
+// Low-rank adapters on all projections of the layers.
+Trainable adapter_of_rank(const ModelConfig& student, uint64_t rank);
 
 }  // namespace ropd::train

@@ -92,9 +92,10 @@ TEST_F(PaperPair, ARefusalSaysWithWhatItFits) {
               AllOf(HasSubstr("of memory"), HasSubstr("it fits with"), HasSubstr("=file")));
 }
 
-TEST(AdapterParameters, AreBothSidesOfEveryProjection) {
+TEST(AdapterOfRank, HasBothSidesOfEveryProjection) {
   ModelConfig c = test::tiny_config(Architecture::qwen3);  // D 20, H*E 24, K*E 12, F 28, two layers
-  EXPECT_EQ(adapter_parameters(c, 3), 3u * 2 * (44 + 32 + 32 + 44 + 48 + 48 + 48));
+  EXPECT_EQ(adapter_of_rank(c, 3).parameters, 3u * 2 * (44 + 32 + 32 + 44 + 48 + 48 + 48));
+  EXPECT_EQ(adapter_of_rank(c, 3).merged_layer_bytes, 4u * (2 * 20 * 24 + 2 * 20 * 12 + 3 * 20 * 28));
 }
 
 }  // namespace
