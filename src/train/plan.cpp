@@ -119,15 +119,20 @@ void add_sampling(std::vector<MemoryItem>& items, const TrainConfig& config, con
 std::vector<MemoryItem> lasting_items(const TrainConfig& config, const PlannedModels& models,
                                       const Trainable& trainable) {
   std::vector<MemoryItem> items;
-  if (trainable.is_adapter)
-    items.push_back({"student weights (mapped)", models.student_bytes, "a smaller student"});
-  items.push_back({trainable.is_adapter ? "adapter (f32 master)" : "student weights (f32 master)",
+  if (trainable.is_adapter) items.push_back({"student weights (mapped, frozen)", models.student_bytes, ""});
+  items.push_back({trainable.is_adapter ? "adapter (f32)" : "student weights (f32 master)",
                    4 * trainable.parameters, ""});
   if (config.train.optimizer_storage == Storage::memory)
     items.push_back({"AdamW state", 8 * trainable.parameters, "train.optimizer_storage=file"});
   if (make_curriculum(config).can_watch() && config.trigger.storage == Storage::memory)
     items.push_back({"trigger (two gradients)", 8 * trainable.parameters, "trigger.storage=file"});
   return items;
+}
+
+void add_merged_layer(std::vector<MemoryItem>& items, const Trainable& trainable, Phase phase) {
+  if (trainable.is_adapter)
+    items.push_back(
+        {"one layer with its adapter (f32)", trainable.merged_layer_bytes, "adapter.targets", phase});
 }
 
 // memory_bytes: for the teacher, what a run always holds taken off.
@@ -170,12 +175,6 @@ void add_teacher(std::vector<MemoryItem>& items, const TeacherPlan& plan, const 
     items.push_back({"teacher states between layers",
                      (waiting - tokens) * model::waiting_bytes_per_token(teacher), "train.teacher_memory_gb",
                      phase});
-}
-
-void add_merged_layer(std::vector<MemoryItem>& items, const Trainable& trainable, Phase phase) {
-  if (trainable.is_adapter)
-    items.push_back(
-        {"one layer with its adapter (f32)", trainable.merged_layer_bytes, "adapter.targets", phase});
 }
 
 void add_updates(std::vector<MemoryItem>& items, const TrainConfig& config, const PlannedModels& models,

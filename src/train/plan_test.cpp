@@ -192,12 +192,16 @@ TEST(Plan, AnAdapterIsPlannedByItsParameters) {
   const test::TinyWorld world;
   const TrainConfig config = world.config("run");
   const PlannedModels models = read_shapes(config);
-  const Plan plan = make_plan(config, {.flops = 1e9}, models, {.parameters = 100, .is_adapter = true});
-  EXPECT_EQ(bytes_of(plan, "student weights (mapped)"), models.student_bytes);
+  const Plan plan = make_plan(config, {.flops = 1e9}, models,
+                              {.parameters = 100, .is_adapter = true, .merged_layer_bytes = 70});
+  EXPECT_EQ(bytes_of(plan, "student weights (mapped, frozen)"), models.student_bytes);
   EXPECT_EQ(bytes_of(plan, "adapter"), 400u);
   EXPECT_EQ(bytes_of(plan, "AdamW"), 800u);
   EXPECT_EQ(bytes_of(plan, "gradient"), 400u);
+  EXPECT_EQ(bytes_of(plan, "one layer with its adapter"), 70u);
   EXPECT_EQ(plan.checkpoint_bytes, 2000u);
+  EXPECT_THAT(plan_text(plan), HasSubstr("an adapter of 100 is trained"));
+  EXPECT_LT(plan.seconds_per_iteration, make_plan(config, {.flops = 1e9}).seconds_per_iteration);
 }
 
 TEST(Plan, LeavesOutWhatARunDoesNotNeed) {
