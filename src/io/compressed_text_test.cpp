@@ -4,6 +4,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include <memory>
+
 #include "base/error.h"
 
 namespace ropd::io {
@@ -25,9 +27,12 @@ std::string gzip(std::string_view text) {
   return out;
 }
 
+// With a checksum, as the zstd command writes it.
 std::string zstd(std::string_view text) {
+  const std::unique_ptr<ZSTD_CCtx, size_t (*)(ZSTD_CCtx*)> context(ZSTD_createCCtx(), ZSTD_freeCCtx);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
   std::string out(ZSTD_compressBound(text.size()), 0);
-  out.resize(ZSTD_compress(out.data(), out.size(), text.data(), text.size(), 3));
+  out.resize(ZSTD_compress2(context.get(), out.data(), out.size(), text.data(), text.size()));
   return out;
 }
 

@@ -109,7 +109,8 @@ void write_samples(const Path& path, const std::vector<ResponseSample>& samples)
 }
 
 std::vector<ResponseSample> read_samples(const Path& path) {
-  JsonlReader reader(path, kMaxLineBytes);
+  const MappedFile file(path);  // never compressed: an onlooker must not grow with what a file claims
+  JsonlReader reader(file.text(), path.string(), kMaxLineBytes);
   std::vector<ResponseSample> samples;
   for_each_json_row(
       reader, [&](Json&& json, const std::string& where) { samples.push_back(parse_sample(json, where)); });
