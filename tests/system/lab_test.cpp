@@ -3,39 +3,29 @@
 #include <gtest/gtest.h>
 #include <ropd_source_directory.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
 #include "support/test_data.h"
+#include "torture/traced_program.h"
 
 namespace ropd {
 namespace {
 
 using test::TemporaryDirectory;
 
-pid_t start_lab(const Path& out) {
-  const pid_t child = fork();
-  if (child == 0) {
-    const std::string path = out.string();
-    if (!freopen((path + ".log").c_str(), "a", stdout) || !freopen((path + ".log").c_str(), "a", stderr))
-      _exit(126);
-    execl(ROPD_PROGRAM, "ropd", "lab", "--fast", "--responses", "32", "--models",
-          ROPD_SOURCE_DIR "/lab/models", "--out", path.c_str(), nullptr);
-    _exit(127);
-  }
-  return child;
+torture::ProgramEnd end_of(torture::StartedProgram& program) {
+  return program.wait(std::chrono::minutes(10));
 }
 
-int wait_for(pid_t child) {
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+std::vector<std::string> lab_command(const Path& out) {
+  return {ROPD_PROGRAM, "lab",       "--fast", "--responses", "32", "--models", ROPD_SOURCE_DIR "/lab/models",
+          "--out",      out.string()};
 }
 
 // All that a study made, by its path inside the folder: hashes of weights, responses, banks and diagnoses.
@@ -54,17 +44,35 @@ std::map<std::string, std::string> made_in(const Path& folder) {
 
 TEST(Lab, InterruptedAndKilledEndsAsIfItHadRunThrough) {
   TemporaryDirectory directory;
-  ASSERT_EQ(wait_for(start_lab(directory / "through")), 0) << read_file(directory / "through.log");
-  // Two processes, interrupted politely or killed, at moments spread over the work; then left alone.
-  for (const int milliseconds : {300, 900, 1700, 2600}) {
-    const pid_t children[] = {start_lab(directory / "broken"), start_lab(directory / "broken")};
-    usleep(static_cast<useconds_t>(milliseconds) * 1000);
-    kill(children[0], SIGKILL);
-    kill(children[1], milliseconds % 200 == 0 ? SIGKILL : SIGINT);
-    for (const pid_t child : children) wait_for(child);
+  const Path folder = directory / "broken";
+  std::filesystem::create_directory(folder);
+  const auto start = [&](const std::string& log, const std::string& out) {
+    return std::make_unique<torture::StartedProgram>(lab_command(directory / out), directory / log);
+  };
+  const auto undisturbed = end_of(*start("log", "through"));
+  ASSERT_EQ(undisturbed.exit_code, 0) << undisturbed.err;
+  // Two processes. One is killed, or asked to stop, right before one of the calls with which it changes files;
+  // then the other, wherever it is. In the end both are left alone.
+  for (const uint64_t call : {30, 150, 300, 500}) {
+    const auto other = start("log", "broken");
+    const bool is_polite = call % 100 == 50;
+    (void)torture::run_traced(
+        {.command = lab_command(folder),
+         .folder = folder,
+         .fault = {.at = call,
+                   .kind = is_polite ? torture::Fault::Kind::signal : torture::Fault::Kind::kill,
+                   .signal = SIGINT},
+         .before_call = {},
+         .on_change = {},
+         .limit = std::chrono::minutes(10)});
+    other->signal(is_polite ? SIGINT : SIGKILL);
+    (void)end_of(*other);
   }
-  const pid_t children[] = {start_lab(directory / "broken"), start_lab(directory / "broken")};
-  for (const pid_t child : children) ASSERT_EQ(wait_for(child), 0) << read_file(directory / "broken.log");
+  const auto first = start("log-1", "broken"), second = start("log-2", "broken");
+  for (const auto& program : {first.get(), second.get()}) {
+    const auto end = end_of(*program);
+    ASSERT_EQ(end.exit_code, 0) << end.err;
+  }
   const auto through = made_in(directory / "through"), broken = made_in(directory / "broken");
   EXPECT_GT(through.size(), 20u);
   EXPECT_EQ(through, broken);
