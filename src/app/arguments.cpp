@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 
+#include "base/standard_streams.h"
 #include "io/model_path.h"
 
 namespace ropd::app {
@@ -11,6 +12,15 @@ CLI::Validator to_model() {
   return CLI::Validator(
       [](std::string& path) -> std::string {
         path = io::find_model(path).string();
+        return "";
+      },
+      "");
+}
+
+CLI::Validator or_standard_input() {
+  return CLI::Validator(
+      [](std::string& path) -> std::string {
+        if (path == "-") path = kStandardInput;
         return "";
       },
       "");

@@ -7,6 +7,9 @@ namespace ropd::app {
 // For ->transform(): a checkpoint or a run where a model is asked for (io/model_path.h).
 CLI::Validator to_model();
 
+// For ->transform(): `-` is standard input.
+CLI::Validator or_standard_input();
+
 // For ->check().
 CLI::Validator number_in(const char* expected, bool (*is_right)(double));
 CLI::Validator is_temperature();  // 1e-6 to 1e6

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "report/page.h"
 
 namespace ropd::app {
@@ -22,7 +23,7 @@ Examples:
 
 struct ReportOptions {
   std::vector<std::string> runs;
-  std::string out = "report.html";
+  Output out{.path = "report.html"};
   std::string title = "On-policy distillation";
 };
 
@@ -32,16 +33,17 @@ void add_report(CLI::App& app) {
   auto options = std::make_shared<ReportOptions>();
   CLI::App* command =
       app.add_subcommand("report", "tables and figures of runs in one self-contained HTML file");
-  command->add_option("runs", options->runs, "folders, each DIR or NAME=DIR")
-      ->required()
-      ->expected(1, 256);
-  command->add_option("--out", options->out, "the page; NAME_files/ beside it holds figures and tables as files")
+  command->add_option("runs", options->runs, "folders, each DIR or NAME=DIR")->required()->expected(1, 256);
+  add_output(*command, options->out, "the page; NAME_files/ beside it holds figures and tables as files")
       ->capture_default_str();
   command->add_option("--title", options->title, "heading of the page")->capture_default_str();
   command->footer(kExamples);
   command->callback([options] {
-    const size_t num_figures = report::write_report(options->runs, options->out, options->title);
-    std::printf("%s (%zu figures)\n", options->out.c_str(), num_figures);
+    if (options->out.is_standard())
+      throw CLI::ValidationError("--out", "a report has files beside it; expected the name of a file");
+    check_output(options->out, {});
+    const size_t num_figures = report::write_report(options->runs, options->out.path, options->title);
+    std::printf("%s (%zu figures)\n", options->out.path.c_str(), num_figures);
   });
 }
 

@@ -13,6 +13,7 @@
 #include "io/model_directory.h"
 #include "io/rollout_file.h"
 #include "model/weights.h"
+#include "train/sft_run.h"
 #include "train/verify_run.h"
 
 namespace ropd::app {
@@ -49,7 +50,8 @@ Verification verify(const Path& path) {
   if (!fs::exists(path)) fail(path.string(), ": does not exist");
   if (fs::is_directory(path)) {
     if (fs::exists(path / "MANIFEST.json")) return verify_checkpoint(path);
-    if (fs::exists(path / "config.yaml")) return train::verify_run(path);
+    if (fs::exists(path / "config.yaml"))
+      return train::is_sft_run(path) ? train::verify_sft_run(path) : train::verify_run(path);
     if (fs::exists(path / "config.json")) return verify_model(path);
     fail(path.string(),
          ": neither a run (config.yaml) nor a checkpoint (MANIFEST.json) nor a model (config.json)");

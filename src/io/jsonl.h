@@ -1,4 +1,4 @@
-// Lines of a JSONL file, read from a mapping without copying.
+// Lines of a JSONL file, read from a mapping without copying; standard input and other pipes are read first.
 // Accepts a byte-order mark, CRLF, blank lines and a last line without newline. A line longer than the limit,
 // broken UTF-8 and wrong JSON are refused with "file:line". Not thread-safe; the text of a line lives as long
 // as the reader.
@@ -38,6 +38,7 @@ class JsonlReader {
  private:
   // constant after construction
   MappedFile file_;
+  std::string streamed_;  // the content of what cannot be mapped
   std::string_view text_;
   std::string name_;
   uint64_t max_line_bytes_;

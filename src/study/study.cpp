@@ -12,6 +12,7 @@
 #include "base/progress.h"
 #include "base/stop.h"
 #include "eval/suite.h"
+#include "io/durable_folder.h"
 #include "study/claim.h"
 #include "study/tables.h"
 #include "train/plan.h"
@@ -51,7 +52,7 @@ bool Study::has_work(const Plan& plan, const Node& node, const WorkOptions& opti
 
 bool Study::work(const WorkOptions& options) {
   check_suites(file_.config);
-  std::filesystem::create_directories(store_.root());
+  io::make_durable_folder(store_.root());
   bool has_waited = false;
   while (!stop_requested()) {
     const Plan current = plan();

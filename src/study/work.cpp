@@ -9,6 +9,7 @@
 #include "eval/evaluate.h"
 #include "eval/responses.h"
 #include "io/checkpoint.h"
+#include "io/durable_folder.h"
 #include "io/model_directory.h"
 #include "io/run_directory.h"
 #include "rollout/bank.h"
@@ -58,13 +59,15 @@ std::optional<FoundState> nearest_state(const Workshop& workshop, const Node& no
 }
 
 void copy_bank(const Path& bank, const Path& run) {
-  std::filesystem::create_directories(run / "banks");
+  io::make_durable_folder(run / "banks");
   for (const char* ending : {".jsonl", ".meta.json"}) {
     const Path to = (run / "banks" / "initial").string() + ending;
     if (std::filesystem::exists(to)) continue;
     const Path from = Path(bank).replace_extension(ending), temporary = to.string() + ".copying";
     std::filesystem::copy_file(from, temporary, std::filesystem::copy_options::overwrite_existing);
+    sync_file(temporary);
     std::filesystem::rename(temporary, to);
+    sync_directory(to.parent_path());
   }
 }
 
@@ -134,7 +137,7 @@ bool sample_queries(const Workshop& workshop, const Node& node, const Path& mode
   options.decode = [&](std::span<const Token> ids) {
     return models.student_renderer->tokenizer().decode(ids);
   };
-  std::filesystem::create_directories(path.parent_path());
+  io::make_durable_folder(path.parent_path());
   return rollout::make_bank(
              engine, train::take_requests(queries, 0, count, stream, config.data.grouped), path,
              {.model = model.string(), .fingerprint = rollout::weights_fingerprint(weights)}, options)
@@ -204,7 +207,7 @@ bool make_diagnosis(const Workshop& workshop, const Node& node) {
   for (const auto& [value, share] : change.cumulative) cumulative.push_back({value, share});
   const Json result = {{"kl", kl}, {"less_likely", change.less_likely}, {"cumulative", cumulative}};
   const Path path = workshop.store.diagnosis(node.id);
-  std::filesystem::create_directories(path.parent_path());
+  io::make_durable_folder(path.parent_path());
   write_file_atomically(path, result.dump() + "\n");
   return true;
 }
