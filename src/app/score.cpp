@@ -1,6 +1,7 @@
 // ropd score: what a student, and a teacher if given, say about every position of recorded responses.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <unordered_map>
 
@@ -10,14 +11,18 @@
 #include "app/output.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/sha256.h"
 #include "base/stop.h"
 #include "distill/scoring.h"
 #include "io/dataset.h"
 #include "io/model_directory.h"
 #include "io/rollout_file.h"
 #include "io/score_file.h"
+#include "io/score_stream.h"
+#include "rollout/fingerprint.h"
 #include "text/prompt_renderer.h"
 #include "train/teacher_translation.h"
 
@@ -65,9 +70,30 @@ std::optional<distill::TeacherTranslation> translation_for(const Options& option
                           });
 }
 
+// All that the scores depend on, as one line: an interrupted command goes on only with the same.
+std::string origin_of(const Options& options, const std::vector<Rollout>& rollouts,
+                      const model::Weights& student, const std::optional<model::Weights>& teacher) {
+  Sha256 rows;
+  for (const Rollout& rollout : rollouts) rows.add(io::rollout_line(rollout));
+  const auto model = [](const std::string& path, const model::Weights& weights) {
+    return rollout::weights_fingerprint(weights) + " " + sha256_file(Path(path) / "config.json");
+  };
+  return Json{{"rollouts", rows.hexadecimal()},
+              {"student", model(options.model, student)},
+              {"teacher", teacher ? model(options.teacher, *teacher) : ""},
+              {"queries", options.queries.empty() ? "" : sha256_file(options.queries)},
+              {"prompt", {options.prompt_prefix, options.prompt_suffix}},
+              {"top_k", options.top_k},
+              {"precision", options.precision},
+              {"temperatures", {options.temperature, options.teacher_temperature}}}
+      .dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
 void run(const Options& options) {
   install_stop_handlers();
   check_output(options.out, {options.rollouts, options.queries});
+  refuse_inputs(io::partial_scores(options.out.path), {options.rollouts, options.queries});
+  if (options.out.overwrites) std::filesystem::remove(io::partial_scores(options.out.path));
   model::BoundedModel student = bounded_model(options.model, options.base, std::nullopt);
   const auto rollouts = io::read_rollouts(options.rollouts, {.vocab_size = student.config().vocab_size});
   distill::check_rollouts(rollouts, student.config());
@@ -84,7 +110,10 @@ void run(const Options& options) {
       .batch_tokens = options.batch_tokens};
   distill::ScoringConfig teacher_config = config;
   teacher_config.temperature = static_cast<float>(options.teacher_temperature);
-  AtomicFile out(options.out.path);
+  io::ScoreStream out(options.out.path, origin_of(options, rollouts, student, teacher));
+  const auto rest = std::span(rollouts).subspan(std::min<size_t>(out.num_done(), rollouts.size()));
+  if (out.num_done() > 0)
+    log_info(options.out.path, ": ", out.num_done(), " of ", rollouts.size(), " scores are there, going on");
   Progress progress("score", rollouts.size(), "tok");
   model::Workspace workspace, teacher_workspace;
   uint64_t tokens = 0;
@@ -92,24 +121,27 @@ void run(const Options& options) {
   const int64_t piece =
       std::max(piece_tokens(student.weights(config.batch_tokens), config.batch_tokens),
                teacher ? piece_tokens(teacher->weights(config.batch_tokens), config.batch_tokens) : 0);
-  for (const auto& [begin, end] : model::pack_in_order(rollouts.size(), piece, [&](size_t i) {
-         return static_cast<int64_t>(rollouts[i].prompt_ids.size() + rollouts[i].response_ids.size());
+  for (const auto& [begin, end] : model::pack_in_order(rest.size(), piece, [&](size_t i) {
+         return static_cast<int64_t>(rest[i].prompt_ids.size() + rest[i].response_ids.size());
        })) {
-    const auto part = std::span(rollouts).subspan(begin, end - begin);
+    const auto part = rest.subspan(begin, end - begin);
     auto scores = distill::score_student(student.weights(config.batch_tokens), part, config, workspace);
     if (teacher)
       distill::score_teacher(scores, teacher->weights(config.batch_tokens), part, teacher_config,
                              teacher_workspace, translation ? &*translation : nullptr);
     for (const Scores& s : scores) {
-      out.write(io::scores_line(s) + "\n");
+      out.add(io::scores_line(s));
       tokens += s.sampled_logprobs.size();
     }
-    progress.update(end, tokens);
-    if (stop_requested() && end < rollouts.size())
-      end_stopped("stopped; " + options.out.path + " was not written, the same command begins again");
+    out.sync();
+    progress.update(out.num_done(), tokens);
+    if (stop_requested() && end < rest.size())
+      end_stopped(options.out.path + ": stopped with " + std::to_string(out.num_done()) + " of " +
+                  std::to_string(rollouts.size()) + " scores; the same command " +
+                  (options.out.is_standard() ? "begins again" : "goes on from here"));
   }
   progress.finish();
-  out.commit();
+  out.finish();
   log_streamed("model", student.counts());
   if (teacher) log_streamed("teacher", teacher->counts());
 }
@@ -129,8 +161,11 @@ void add_score(CLI::App& app) {
       ->check(CLI::ExistingDirectory)
       ->transform(to_model());
   add_base(*command, "--teacher-base", options->teacher_base);
-  command->add_option("--rollouts", options->rollouts, "JSONL with query_id, prompt_ids, response_ids")
+  command
+      ->add_option("--rollouts", options->rollouts,
+                   "JSONL with query_id, prompt_ids, response_ids; - is standard input")
       ->required()
+      ->transform(or_standard_input())
       ->check(CLI::ExistingFile);
   command->add_option("--top-k", options->top_k, "candidates a position, most likely under the student")
       ->check(CLI::Range(0, 1024))
@@ -153,7 +188,8 @@ void add_score(CLI::App& app) {
       ->check(CLI::ExistingFile);
   command->add_option("--prompt-prefix", options->prompt_prefix, "put before each of them");
   command->add_option("--prompt-suffix", options->prompt_suffix, "put behind each of them");
-  add_output(*command, options->out, "JSONL of scores; appears whole")->required();
+  add_output(*command, options->out, "JSONL of scores; appears whole, an interrupted command goes on")
+      ->required();
   command->footer(
       "Example:\n  ropd score --model models/Qwen3-0.6B --teacher models/Qwen3-4B --rollouts bank.jsonl "
       "--out scores.jsonl");

@@ -7,9 +7,11 @@
 #include "app/commands.h"
 #include "app/output.h"
 #include "app/plan.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "train/session.h"
+#include "train/sft_run.h"
 
 namespace ropd::app {
 namespace {
@@ -71,6 +73,13 @@ void add_resume(CLI::App& app) {
     install_stop_handlers();
     std::string line = "ropd resume " + options->directory;
     for (const std::string& setting : options->resume.overrides) line += " " + setting;
+    if (train::is_sft_run(options->directory)) {
+      if (!options->resume.overrides.empty() || options->resume.starts_over)
+        fail(options->directory,
+             ": a fine-tuning run; its settings cannot change and it cannot start over here, "
+             "choose another output");
+      return report(train::resume_sft(options->directory), options->directory);
+    }
     report(train::resume_run(options->directory, line, {}, options->resume), options->directory);
   });
 }
