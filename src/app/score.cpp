@@ -72,15 +72,16 @@ std::optional<distill::TeacherTranslation> translation_for(const Options& option
 
 // All that the scores depend on, as one line: an interrupted command goes on only with the same.
 std::string origin_of(const Options& options, const std::vector<Rollout>& rollouts,
-                      const model::Weights& student, const std::optional<model::Weights>& teacher) {
+                      model::BoundedModel& student, std::optional<model::BoundedModel>& teacher) {
   Sha256 rows;
   for (const Rollout& rollout : rollouts) rows.add(io::rollout_line(rollout));
-  const auto model = [](const std::string& path, const model::Weights& weights) {
-    return rollout::weights_fingerprint(weights) + " " + sha256_file(Path(path) / "config.json");
+  const auto identity = [&](model::BoundedModel& model) {
+    return rollout::weights_fingerprint(model.weights(options.batch_tokens)) + " " +
+           sha256_file(model.directory().base_path() / "config.json");
   };
   return Json{{"rollouts", rows.hexadecimal()},
-              {"student", model(options.model, student)},
-              {"teacher", teacher ? model(options.teacher, *teacher) : ""},
+              {"student", identity(student)},
+              {"teacher", teacher ? identity(*teacher) : ""},
               {"queries", options.queries.empty() ? "" : sha256_file(options.queries)},
               {"prompt", {options.prompt_prefix, options.prompt_suffix}},
               {"top_k", options.top_k},
