@@ -73,7 +73,12 @@ TEST(Lab, InterruptedAndKilledEndsAsIfItHadRunThrough) {
     const auto end = end_of(*program);
     ASSERT_EQ(end.exit_code, 0) << end.err;
   }
-  const auto through = made_in(directory / "through"), broken = made_in(directory / "broken");
+  const auto through = made_in(directory / "through");
+  auto broken = made_in(directory / "broken");
+  // A stop inside of an iteration leaves a checkpoint of its own.
+  std::erase_if(broken, [&](const auto& made) {
+    return !through.contains(made.first) && made.first.find("/checkpoints/") != std::string::npos;
+  });
   EXPECT_GT(through.size(), 20u);
   EXPECT_EQ(through, broken);
   EXPECT_GT(std::filesystem::file_size(directory / "through/report.html"), 20000u);
