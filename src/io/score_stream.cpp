@@ -93,6 +93,7 @@ void ScoreStream::finish() {
   }
   file_.reset();
   std::filesystem::remove(partial_);
+  sync_directory(out_.has_parent_path() ? out_.parent_path() : Path("."));
 }
 
 }  // namespace ropd::io
