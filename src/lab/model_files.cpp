@@ -182,9 +182,9 @@ const Vocabulary& other_vocabulary() {
     Vocabulary other{.size = kCharacters + 3, .end_text = "<|stop|>", .pad_text = "<|blank|>"};
     for (Token token = 0; token < kBoxToken; ++token)
       other.ids[token] = (5 * token + 11) % kCharacters;  // no two alike: 29 is a prime
-    other.ids[kEndToken] = kCharacters;
-    other.ids[kPadToken] = kCharacters + 1;
-    other.ids[kBoxToken] = kCharacters + 2;
+    other.ids[kBoxToken] = kCharacters;
+    other.ids[kEndToken] = kCharacters + 1;
+    other.ids[kPadToken] = kCharacters + 2;
     return other;
   }();
   return vocabulary;
