@@ -239,16 +239,18 @@ void AtomicFile::commit() {
   flush();
   const bool is_regular = !temporary_.empty();
   if (is_regular && sync(descriptor_) != 0) fail(path_.string(), ": cannot make durable: ", reason(errno));
+  // Keeps the lock until the file is in its place: without it another writer takes it for a leftover.
+  const int lock = is_regular ? ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0) : -1;
   // Network file systems report a full disk only here. Interrupted or not, the descriptor is closed.
   const int result = ::close(std::exchange(descriptor_, -1));
   const int closed = result != 0 && errno == EINTR ? 0 : result;
   const int close_error = errno;
   if (!is_regular) return;
-  if (closed != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    const int error_number = closed != 0 ? close_error : errno;
-    ::unlink(temporary_.c_str());
-    fail(path_.string(), ": cannot put the new file in place: ", reason(error_number));
-  }
+  const bool is_placed = closed == 0 && ::rename(temporary_.c_str(), path_.c_str()) == 0;
+  const int error_number = closed != 0 ? close_error : errno;
+  if (!is_placed) ::unlink(temporary_.c_str());
+  if (lock >= 0) ::close(lock);
+  if (!is_placed) fail(path_.string(), ": cannot put the new file in place: ", reason(error_number));
   sync_directory(folder_of(path_));
 }
 

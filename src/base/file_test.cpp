@@ -170,6 +170,31 @@ TEST(AtomicFile, LeavesTheTemporariesOfLivingWritersAndOtherFiles) {
   EXPECT_EQ(num_entries(directory.path()), 5u);
 }
 
+// Two processes of one study write the same files when they begin.
+TEST(AtomicFile, SeveralProcessesMayReplaceOneFile) {
+  const test::TemporaryDirectory directory;
+  std::vector<pid_t> children;
+  for (int i = 0; i < 4; ++i) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      try {
+        for (int n = 0; n < 100; ++n) write_file_atomically(directory / "a", "whole");
+      } catch (const std::exception&) {
+        _exit(1);
+      }
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  EXPECT_EQ(read_file(directory / "a"), "whole");
+}
+
 // Every call that can report a broken disk, and a full one.
 TEST(AtomicFile, ReportsAFailingDiskWithThePathAndKeepsTheOldFile) {
   const test::TemporaryDirectory directory;
