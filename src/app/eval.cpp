@@ -7,6 +7,7 @@
 #include "app/arguments.h"
 #include "app/commands.h"
 #include "app/output.h"
+#include "app/ranks.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -18,6 +19,7 @@
 #include "eval/summary.h"
 #include "io/model_directory.h"
 #include "model/weights.h"
+#include "rollout/crew_generator.h"
 #include "rollout/fingerprint.h"
 #include "rollout/local_generator.h"
 
@@ -43,6 +45,7 @@ struct EvalOptions {
 // Fills the folder; ends the program when a stop request came first.
 void generate(const EvalOptions& options, const eval::Suite& suite, const text::Tokenizer& tokenizer) {
   install_stop_handlers();
+  comm::Crew& crew = join_crew();
   const auto chat_template = text::ChatTemplate::load(options.model);
   const auto directory = std::make_shared<const io::ModelDirectory>(Path(options.model));
   const auto weights = model::map_weights(directory);
@@ -53,9 +56,13 @@ void generate(const EvalOptions& options, const eval::Suite& suite, const text::
   config.memory_bytes = uint64_t(options.memory_gb * 1e9);
   rollout::LocalGenerator engine(
       weights, options.precision == "f32" ? model::Precision::f32 : model::Precision::bf16, config);
-  const auto result =
-      eval::generate_responses(engine, suite, tokenizer, chat_template, options.out,
-                               {options.model, rollout::weights_fingerprint(weights), options.seed});
+  const std::string fingerprint = rollout::weights_fingerprint(weights);
+  rollout::CrewGenerator generator(engine, crew);
+  require_same_sampling(crew, options.precision, fingerprint, config);
+  if (!crew.leads()) assist(crew);
+  crew.expect_service();
+  const auto result = eval::generate_responses(generator, suite, tokenizer, chat_template, options.out,
+                                               {options.model, fingerprint, options.seed});
   if (!result.is_finished)
     end_stopped("stopped with " + std::to_string(result.num_kept + result.run.num_done) + " of " +
                 std::to_string(suite.num_responses()) + " responses in " + options.out +

@@ -30,12 +30,14 @@ Json plan_json(const train::Plan& plan) {
           {"checkpoint_bytes", plan.checkpoint_bytes},
           {"flops", plan.flops},
           {"assumed_length", plan.assumed_length},
-          {"seconds_per_iteration", plan.seconds_per_iteration}};
+          {"seconds_per_iteration", plan.seconds_per_iteration},
+          {"ranks", plan.ranks},
+          {"step_bytes", plan.step_bytes}};
 }
 
 // Everything that training would refuse, and what the student will read.
-void show_start(const train::TrainConfig& config) {
-  const auto [models, queries] = train::check_start(config);
+void show_start(const train::TrainConfig& config, int ranks) {
+  const auto [models, queries] = train::check_start(config, ranks);
   for (const std::string& note : models.notes) std::printf("note         %s\n", note.c_str());
   if (queries.queries.empty()) return;
   const auto& first = queries.queries.front();
@@ -49,21 +51,30 @@ void show_start(const train::TrainConfig& config) {
 
 }  // namespace
 
-void print_plan(const CLI::App& command, const train::TrainConfig& config, bool checks_start) {
-  const auto plan = train::make_plan(config, train::measure_flops());
+void print_plan(const CLI::App& command, const train::TrainConfig& config, bool checks_start, int ranks) {
+  const auto plan = train::make_plan(config, train::measure_flops(), ranks);
   if (wants_json(command))
     std::printf("%s\n", plan_json(plan).dump(2).c_str());
   else
     std::fputs(train::plan_text(plan).c_str(), stdout);
   for (const std::string& warning : train::config_warnings(config)) log_warning(warning);
-  if (checks_start) show_start(config);
+  if (checks_start) show_start(config, ranks);
   train::check_plan(plan);
+}
+
+void add_ranks(CLI::App& command, int& ranks) {
+  command
+      .add_option("--ranks", ranks,
+                  "plan for so many processes of mpirun or srun, each on a machine like this")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
 }
 
 void add_plan(CLI::App& app) {
   struct Options {
     std::string config;
     std::vector<std::string> overrides;
+    int ranks = 1;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("plan", "memory, disk and time of a run, before anything is loaded");
@@ -71,10 +82,13 @@ void add_plan(CLI::App& app) {
       ->required()
       ->check(CLI::ExistingFile);
   command->add_option("overrides", options->overrides, "key=value, e.g. rollout.max_response_tokens=4096");
-  command->footer("Example:\n  ropd plan recipes/qwen3-0.6b-ropd.yaml train.microbatch_tokens=4096");
+  add_ranks(*command, options->ranks);
+  command->footer(
+      "Examples:\n  ropd plan recipes/qwen3-0.6b-ropd.yaml train.microbatch_tokens=4096\n"
+      "  ropd plan recipes/qwen3-8b-ropd.yaml --ranks 8");
   command->callback([options, command] {
     print_plan(*command, train::load_train_config(options->config, options->overrides),
-               /*checks_start=*/false);
+               /*checks_start=*/false, options->ranks);
   });
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <cstring>
+#include <type_traits>
 
 #include "base/error.h"
 #include "base/memory_info.h"
@@ -12,8 +14,9 @@ namespace ropd::train {
 namespace {
 
 // The vectors of a checkpoint: one list each for saving and loading.
-constexpr const char *kFirstMoment = "exp_avg", *kSecondMoment = "exp_avg_sq", *kRunningMean = "running_mean",
-                     *kPreviousMean = "previous_mean";
+constexpr const char *kMomentsFile = "optimizer.safetensors", *kMeansFile = "trigger.safetensors";
+constexpr const char* kMoments[] = {"exp_avg", "exp_avg_sq"};
+constexpr const char* kMeans[] = {"running_mean", "previous_mean"};
 
 std::vector<optim::TensorRange> tensor_ranges(const model::Parameters& parameters) {
   std::vector<optim::TensorRange> tensors;
@@ -24,23 +27,25 @@ std::vector<optim::TensorRange> tensor_ranges(const model::Parameters& parameter
 
 }  // namespace
 
-FullLearner::FullLearner(model::Parameters parameters, FullLearnerConfig config)
+FullLearner::FullLearner(model::Parameters parameters, FullLearnerConfig config, comm::World& world)
     : config_(std::move(config)),
       tensors_(tensor_ranges(parameters)),
+      slices_(world, parameters.values().size()),
       parameters_(std::move(parameters)),
       weights_(parameters_.weights()),
-      first_moment_(parameters_.values().size()),
-      second_moment_(parameters_.values().size()),
+      first_moment_(slices_.own().size()),
+      second_moment_(slices_.own().size()),
       optimizer_(config_.adamw, first_moment_.values(), second_moment_.values()) {
   weights_.execution.keeps_memory = config_.keeps_memory;
   if (!config_.has_statistics) return;
   const auto vector = [&] {
-    const size_t size = parameters_.values().size();
+    const size_t size = slices_.own().size();
     return config_.statistics_folder ? FloatStorage(size, *config_.statistics_folder) : FloatStorage(size);
   };
   running_mean_ = vector();
   previous_mean_ = vector();
-  statistics_.emplace(running_mean_.values(), previous_mean_.values());
+  statistics_.emplace(running_mean_.values(), previous_mean_.values(),
+                      [this](const std::vector<double>& sums) { return slices_.total(sums); });
 }
 
 model::Gradients& FullLearner::provide_gradient() {
@@ -48,15 +53,43 @@ model::Gradients& FullLearner::provide_gradient() {
   return *gradient_;
 }
 
+std::span<const float> FullLearner::summed_gradient() const {
+  if (!is_alone()) return own_gradient_;
+  assert(gradient_);
+  return gradient_->values();
+}
+
+void FullLearner::release_gradient() {
+  gradient_.reset();
+  own_gradient_ = {};
+}
+
+std::optional<optim::NonFinite> FullLearner::find_non_finite() const {
+  ByteWriter own;
+  if (const auto found = optim::find_non_finite(summed_gradient(), {}))
+    own.put(uint64_t{found->index + slices_.own().begin}).put(found->value).put(uint64_t{found->count});
+  std::optional<optim::NonFinite> first;
+  for (const auto& part : comm::gather(slices_.world(), own.bytes(), comm::Tag::sums)) {
+    if (part.empty()) continue;
+    ByteReader reader(part);
+    optim::NonFinite found;
+    found.index = reader.get<uint64_t>();
+    reader.get(found.value);
+    const auto count = reader.get<uint64_t>();
+    if (!first) first = found;
+    first->count += count;
+  }
+  if (first) optim::name_place(*first, tensors_);
+  return first;
+}
+
 // The norm, and whether the gradient may be used.
 MinibatchGradient FullLearner::judge(MinibatchGradient result) {
-  result.norm = optim::global_norm(gradient_->values());
-  if (!std::isfinite(result.norm) || !std::isfinite(result.sums.weighted_loss)) {
-    const auto found = optim::find_non_finite(gradient_->values(), tensors_);
-    result.not_finite =
-        found ? optim::describe(*found, gradient_->values().size()) : "the loss is not finite";
-    if (!config_.keeps_memory) gradient_.reset();
-  }
+  result.norm = std::sqrt(slices_.total(optim::squares_by_block(summed_gradient())));
+  if (std::isfinite(result.norm) && std::isfinite(slices_.leaders(result.sums.weighted_loss))) return result;
+  const auto found = find_non_finite();
+  result.not_finite = found ? optim::describe(*found, parameters_.values().size()) : "the loss is not finite";
+  if (!config_.keeps_memory) release_gradient();
   return result;
 }
 
@@ -65,16 +98,56 @@ MinibatchGradient FullLearner::gradient(std::span<const distill::Shard> minibatc
   distill::GradientConfig own = config;
   own.precision = config_.precision;
   own.trace_budget_bytes = config_.activation_bytes;
+  const auto teacher = [&](std::span<const distill::TrainingItem> items) {
+    return scorer.teacher_rows(items);
+  };
   MinibatchGradient result;
   for (const distill::Shard& shard : minibatch) result.microbatches += static_cast<uint32_t>(shard.size());
-  result.sums = distill::minibatch_gradient(
-      provide_gradient(), memory_, weights_, minibatch, own,
-      [&](std::span<const distill::TrainingItem> items) { return scorer.teacher_rows(items); });
+  result.sums =
+      is_alone() ? distill::minibatch_gradient(provide_gradient(), memory_, weights_, minibatch, own, teacher)
+                 : spread_gradient(minibatch, own, teacher);
   return judge(result);
+}
+
+// In rounds of one shard a rank, so that what owners add comes in the order of shards.
+distill::GradientSums FullLearner::spread_gradient(std::span<const distill::Shard> minibatch,
+                                                   const distill::GradientConfig& config,
+                                                   const distill::TeacherRowsSource& teacher) {
+  const size_t ranks = static_cast<size_t>(slices_.world().size()),
+               rounds = (minibatch.size() + ranks - 1) / ranks;
+  own_gradient_.resize(slices_.own().size());
+  const auto fold = [&](size_t round, std::span<const float> gradient) {
+    const size_t active = std::min(ranks, minibatch.size() - round * ranks);
+    slices_.fold(own_gradient_, gradient, static_cast<int>(active), round == 0);
+  };
+  std::vector<size_t> own;
+  for (size_t s = static_cast<size_t>(slices_.world().rank()); s < minibatch.size(); s += ranks)
+    own.push_back(s);
+  std::vector<distill::GradientSums> sums;  // of own shards
+  distill::shard_gradients(
+      memory_, weights_, minibatch, own, config, teacher,
+      [&](size_t shard, std::span<const float> gradient, const distill::GradientSums& of_shard) {
+        fold(shard / ranks, gradient);
+        sums.push_back(of_shard);
+      });
+  for (size_t round = own.size(); round < rounds; ++round) fold(round, {});
+
+  const auto bytes = std::as_bytes(std::span(sums));
+  const auto parts = comm::gather(slices_.world(), bytes, comm::Tag::sums);
+  distill::GradientSums total;
+  for (size_t s = 0; !parts.empty() && s < minibatch.size(); ++s) {
+    distill::GradientSums of_shard;
+    static_assert(std::is_trivially_copyable_v<distill::GradientSums>);
+    assert((s / ranks + 1) * sizeof of_shard <= parts[s % ranks].size());
+    std::memcpy(&of_shard, parts[s % ranks].data() + s / ranks * sizeof of_shard, sizeof of_shard);
+    total += of_shard;
+  }
+  return total;
 }
 
 // One chain from zero over all microbatches.
 MinibatchGradient FullLearner::gradient(std::span<const distill::SupervisedMicrobatch> minibatch) {
+  assert(is_alone());
   provide_gradient().clear();
   MinibatchGradient result{.microbatches = static_cast<uint32_t>(minibatch.size())};
   for (const distill::SupervisedMicrobatch& microbatch : minibatch) {
@@ -89,8 +162,8 @@ MinibatchGradient FullLearner::gradient(std::span<const distill::SupervisedMicro
 }
 
 void FullLearner::observe(double scale) {
-  assert(statistics_ && gradient_);
-  statistics_->observe(gradient_->values(), scale);
+  assert(statistics_);
+  statistics_->observe(summed_gradient(), scale);
 }
 
 curriculum::Comparison FullLearner::compare() {
@@ -99,10 +172,11 @@ curriculum::Comparison FullLearner::compare() {
 }
 
 void FullLearner::update(double learning_rate, double gradient_scale) {
-  assert(gradient_);
   optimizer_.set_learning_rate(learning_rate);
-  optimizer_.update(parameters_.values(), gradient_->values(), gradient_scale);
-  if (!config_.keeps_memory) gradient_.reset();
+  const comm::Slice own = slices_.own();
+  optimizer_.update(parameters_.values().subspan(own.begin, own.size()), summed_gradient(), gradient_scale);
+  slices_.share(parameters_.values());
+  if (!config_.keeps_memory) release_gradient();
 }
 
 void FullLearner::save_model(const Path& path, const std::string& description) const {
@@ -117,34 +191,49 @@ void FullLearner::save_model(const Path& path, const std::string& description) c
 }
 
 LearnerState FullLearner::save(const Path& folder, const std::string& description) const {
-  save_model(folder / "model", description);
-  const SavedVector moments[] = {{kFirstMoment, first_moment_.values()},
-                                 {kSecondMoment, second_moment_.values()}};
-  save_vectors(folder / "optimizer.safetensors", moments, tensors_);
+  if (slices_.leads()) save_model(folder / "model", description);
+  const auto save = [&](const char* file, std::span<const char* const> names,
+                        std::span<const std::span<const float>> vectors) {
+    slices_.save(vectors, [&](std::span<const SavedVector::Read> reads) {
+      std::vector<SavedVector> saved;
+      for (size_t i = 0; i < reads.size(); ++i) saved.emplace_back(names[i], reads[i]);
+      save_vectors(folder / file, saved, tensors_);
+    });
+  };
+  save(kMomentsFile, kMoments,
+       std::vector<std::span<const float>>{first_moment_.values(), second_moment_.values()});
   LearnerState state{.updates = optimizer_.updates()};
   if (statistics_) {
     // By role, as the statistics tell it: closing an iteration exchanges the two.
-    const SavedVector means[] = {{kRunningMean, statistics_->running_mean()},
-                                 {kPreviousMean, statistics_->previous_mean()}};
-    save_vectors(folder / "trigger.safetensors", means, tensors_);
+    save(kMeansFile, kMeans,
+         std::vector<std::span<const float>>{statistics_->running_mean(), statistics_->previous_mean()});
     state.statistics = statistics_->state();
   }
   return state;
 }
 
 void FullLearner::restore(const Path& folder, const LearnerState& state) {
-  const io::ModelDirectory saved(folder / "model");
-  io::require_same_model(saved.config(), saved.path().string(), parameters_.config());
-  const auto loaded = model::Parameters::load(saved);
-  std::copy(loaded.values().begin(), loaded.values().end(), parameters_.values().begin());
-  const RestoredVector moments[] = {{kFirstMoment, first_moment_.values()},
-                                    {kSecondMoment, second_moment_.values()}};
-  load_vectors(folder / "optimizer.safetensors", moments, tensors_);
+  if (slices_.leads()) {
+    const io::ModelDirectory saved(folder / "model");
+    io::require_same_model(saved.config(), saved.path().string(), parameters_.config());
+    const auto loaded = model::Parameters::load(saved);
+    std::copy(loaded.values().begin(), loaded.values().end(), parameters_.values().begin());
+  }
+  slices_.copy_from_leader(parameters_.values());
+  const auto load = [&](const char* file, std::span<const char* const> names,
+                        std::span<const std::span<float>> vectors) {
+    slices_.load(vectors, [&](std::span<const RestoredVector::Write> writes) {
+      std::vector<RestoredVector> restored;
+      for (size_t i = 0; i < writes.size(); ++i) restored.emplace_back(names[i], writes[i]);
+      load_vectors(folder / file, restored, tensors_);
+    });
+  };
+  load(kMomentsFile, kMoments,
+       std::vector<std::span<float>>{first_moment_.values(), second_moment_.values()});
   optimizer_ = optim::AdamW(config_.adamw, first_moment_.values(), second_moment_.values(), state.updates);
   if (!statistics_ || !state.statistics) return;
-  const RestoredVector means[] = {{kRunningMean, statistics_->running_mean()},
-                                  {kPreviousMean, statistics_->previous_mean()}};
-  load_vectors(folder / "trigger.safetensors", means, tensors_);
+  load(kMeansFile, kMeans,
+       std::vector<std::span<float>>{statistics_->running_mean(), statistics_->previous_mean()});
   statistics_->restore(*state.statistics);
 }
 

@@ -1,70 +1,20 @@
 #include "train/local_run.h"
 
 #include "base/error.h"
-#include "base/memory_info.h"
 #include "io/checkpoint.h"
 
 namespace ropd::train {
 namespace {
 
-// Whether phases keep their memory when they end (plan.h): not where either model is large.
-bool keeps_memory(const ModelPair& models) {
-  return models.teacher_weights.execution.keeps_memory &&
-         model::choose_execution(models.student->config(), read_memory_info().total_bytes).keeps_memory;
-}
-
 uint64_t first_step(const TrainConfig& config) {
   return config.continue_from ? read_run_state(*config.continue_from).run.step : 0;
 }
 
-FullLearnerConfig learner_config(const TrainConfig& config, const io::RunDirectory& directory,
-                                 const ModelPair& models) {
-  FullLearnerConfig result{.adamw = adamw_settings(config),
-                           .precision = config.train.precision,
-                           .activation_bytes = activation_budget(config),
-                           .has_statistics = make_curriculum(config, first_step(config)).can_watch(),
-                           .keeps_memory = keeps_memory(models),
-                           .model_files = {.source_directory = config.student,
-                                           .config_json = models.student->config_json(),
-                                           .generation_config_json = models.student->generation_config_json(),
-                                           .base_model = config.student,
-                                           .description = ""}};
-  if (config.trigger.storage == Storage::file) result.statistics_folder = directory.path();
-  return result;
-}
-
-rollout::EngineConfig engine_config(const TrainConfig& config, const ModelPair& models) {
-  rollout::EngineConfig engine;
-  engine.max_response_tokens = static_cast<int64_t>(config.rollout.max_response_tokens);
-  engine.eos_ids = models.eos_ids;
-  engine.sampling.temperature = config.rollout.temperature;
-  engine.sampling.top_p = config.rollout.top_p;
-  if (config.rollout.memory_gb.value)
-    engine.memory_bytes = static_cast<uint64_t>(*config.rollout.memory_gb.value * 1e9);
-  engine.with_logprobs = true;
-  return engine;
-}
-
-distill::LocalScorerConfig scorer_config(const TrainConfig& config, const ModelPair& models,
-                                         const distill::StageProgress& progress) {
-  distill::LocalScorerConfig result{
-      .student = {.top_k = config.objective.top_k,
-                  .precision = config.train.precision,
-                  .temperature = static_cast<float>(config.rollout.temperature)},
-      .teacher = {.top_k = config.objective.top_k,
-                  .precision = config.train.teacher_precision,
-                  .temperature = static_cast<float>(config.objective.teacher_temperature)},
-      .keeps_memory = keeps_memory(models),
-      .progress = progress};
-  if (!result.keeps_memory) result.release_teacher = [&models] { models.teacher->release_pages(); };
-  return result;
-}
-
-const Query& query_of(const QuerySet& queries, const std::string& id) {
-  for (const TrainingQuery& entry : queries.queries)
-    if (entry.query.id == id) return entry.query;
-  fail("query ", id,
-       " of a bank is not among the run's queries; a teacher with another tokenizer needs its text");
+RunPartsOptions parts_options(const TrainConfig& config, const io::RunDirectory& directory,
+                              const distill::StageProgress& progress) {
+  RunPartsOptions options{.has_statistics = LocalRun::has_statistics(config), .progress = progress};
+  if (config.trigger.storage == Storage::file) options.statistics_folder = directory.path();
+  return options;
 }
 
 RolloutSupply::Decode decode_with(const ModelPair& models) {
@@ -90,24 +40,18 @@ void continue_from(Learner& learner, RolloutSupply& supply, RunState& start, con
 
 }  // namespace
 
+bool LocalRun::has_statistics(const TrainConfig& config) {
+  return make_curriculum(config, first_step(config)).can_watch();
+}
+
 LocalRun::LocalRun(const TrainConfig& config, const io::RunDirectory& directory, const ModelPair& models,
-                   const QuerySet& queries, const distill::StageProgress& progress)
-    : learner(model::Parameters::load(*models.student), learner_config(config, directory, models)),
-      generator(
-          [this, &models](const rollout::Policy& policy) {
-            return policy.is_initial ? model::map_weights(models.student) : learner.weights();
-          },
-          config.rollout.precision, engine_config(config, models), keeps_memory(models),
-          [&models] { models.student->release_pages(); }),
-      scorer([this] { return learner.weights(); }, models.teacher_weights,
-             models.translation(
-                 [&queries](const std::string& id) -> const Query& { return query_of(queries, id); }),
-             scorer_config(config, models, progress)),
-      supply(config, directory, queries, generator, decode_with(models)) {
+                   const QuerySet& queries, const distill::StageProgress& progress, comm::Crew& crew)
+    : RunParts(config, models, queries, crew, parts_options(config, directory, progress)),
+      supply(config, directory, queries, crew_generator, decode_with(models)) {
   start.fingerprints["queries"] = queries.queries.empty() ? "none" : queries.fingerprint;
   if (!models.student_content.empty()) start.fingerprints["student files"] = models.student_content;
   if (!models.teacher_content.empty()) start.fingerprints["teacher files"] = models.teacher_content;
-  if (config.continue_from) continue_from(learner, supply, start, *config.continue_from);
+  if (config.continue_from) continue_from(crew_learner, supply, start, *config.continue_from);
 }
 
 }  // namespace ropd::train

@@ -20,6 +20,7 @@
 #include "model/kv_cache.h"
 #include "model/weights.h"
 #include "train/minibatch.h"
+#include "train/rank_slices.h"
 
 namespace ropd::train {
 namespace {
@@ -86,8 +87,22 @@ void add_sampling(std::vector<MemoryItem>& items, const TrainConfig& config, con
        memory_gb ? "rollout.memory_gb" : "rollout.max_response_tokens", Phase::sampling});
 }
 
+// The summed gradient and those of shards; on several ranks a slice of the first, and of the others those that a
+// rank computes at a time (FullLearner).
+void add_gradients(std::vector<MemoryItem>& items, const ModelConfig& student, uint64_t shards, int ranks) {
+  const uint64_t parameters = elements(model::parameter_count(student)), count = elements(ranks);
+  const auto execution = model::choose_execution(student, read_memory_info().total_bytes);
+  const uint64_t alone = distill::num_shard_gradients(execution, shards),
+                 held = ranks == 1                                       ? alone
+                        : execution.sharing == model::Sharing::sequences ? (shards + count - 1) / count
+                                                                         : 1;
+  items.push_back(
+      {ranks == 1 ? "gradient" : "gradient (own slice)", 4 * parameters / count, "", Phase::updates});
+  items.push_back({"gradients of shards", 4 * parameters * held, "train.shards=1", Phase::updates});
+}
+
 std::vector<MemoryItem> memory_items(const TrainConfig& config, const ModelConfig& student,
-                                     const ModelConfig& teacher) {
+                                     const ModelConfig& teacher, int ranks) {
   const uint64_t parameters = elements(model::parameter_count(student)),
                  longest = longest_sequence(config, student);
   const uint64_t minibatch = std::min(config.train.minibatch, config.train.responses_per_iteration);
@@ -99,9 +114,9 @@ std::vector<MemoryItem> memory_items(const TrainConfig& config, const ModelConfi
                  trained = at_most((minibatch + config.train.shards - 1) / config.train.shards,
                                    config.train.microbatch_tokens);
   std::vector<MemoryItem> items = {{"student weights (f32 master)", 4 * parameters, ""},
-                                   {"AdamW state", 8 * parameters, ""}};
+                                   {"AdamW state", 8 * parameters / elements(ranks), ""}};
   if (make_curriculum(config).can_watch() && config.trigger.storage == Storage::memory)
-    items.push_back({"trigger (two gradients)", 8 * parameters, "trigger.storage=file"});
+    items.push_back({"trigger (two gradients)", 8 * parameters / elements(ranks), "trigger.storage=file"});
   if (needs_sampling(config)) add_sampling(items, config, student);
   items.push_back({"student activations", scoring_bytes(student, scored), "rollout.max_response_tokens",
                    Phase::student_scoring});
@@ -111,13 +126,7 @@ std::vector<MemoryItem> memory_items(const TrainConfig& config, const ModelConfi
         {"teacher activations", scoring_bytes(teacher, tokens), "rollout.max_response_tokens", phase});
   };
   add_teacher(scored, Phase::teacher_scoring);
-  items.push_back({"gradient", 4 * parameters, "", Phase::updates});
-  items.push_back(
-      {"gradients of shards",
-       4 * parameters *
-           distill::num_shard_gradients(model::choose_execution(student, read_memory_info().total_bytes),
-                                        std::min(config.train.shards, minibatch)),
-       "train.shards=1", Phase::updates});
+  add_gradients(items, student, std::min(config.train.shards, minibatch), ranks);
   items.push_back({"activations", activation_bytes(config, student, trained),
                    "train.microbatch_tokens, train.activation_memory_gb or rollout.max_response_tokens",
                    Phase::updates});
@@ -171,7 +180,7 @@ double measure_flops() {
   return done / seconds;
 }
 
-Plan make_plan(const TrainConfig& config, double flops) {
+Plan make_plan(const TrainConfig& config, double flops, int ranks) {
   const ModelConfig student = shape_of(config.student), teacher = shape_of(config.teacher);
   Plan plan;
   plan.iterations = config.train.iterations;
@@ -181,7 +190,9 @@ Plan make_plan(const TrainConfig& config, double flops) {
   plan.curriculum = make_curriculum(config).describe();
   plan.student_parameters = static_cast<uint64_t>(model::parameter_count(student));
   plan.teacher_parameters = static_cast<uint64_t>(model::parameter_count(teacher));
-  plan.memory = memory_items(config, student, teacher);
+  plan.ranks = ranks;
+  plan.step_bytes = step_bytes(plan.student_parameters, config.train.shards, ranks);
+  plan.memory = memory_items(config, student, teacher, ranks);
   for (const MemoryItem& item : plan.memory)
     if (const uint64_t bytes = plan.phase_bytes(item.phase); bytes > plan.memory_bytes) {
       plan.memory_bytes = bytes;
@@ -204,11 +215,15 @@ Plan make_plan(const TrainConfig& config, double flops) {
 
   plan.flops = flops;
   const double tokens = plan.assumed_length * static_cast<double>(config.train.responses_per_iteration);
-  // Sampling and scoring pass once through the student, the gradient three times; the teacher once.
-  const double work = tokens * 2 *
-                      ((needs_sampling(config) ? 2 : 1) * active_parameters(student) +
-                       3 * active_parameters(student) + active_parameters(teacher));
-  plan.seconds_per_iteration = work / flops;
+  // Sampling and scoring pass once through the student, the gradient three times; the teacher once. Ranks beyond
+  // the shards have no part in the gradient.
+  const double shared =
+                   (needs_sampling(config) ? 2 : 1) * active_parameters(student) + active_parameters(teacher),
+               gradient = 3 * active_parameters(student),
+               learners = static_cast<double>(std::min<uint64_t>(elements(ranks), config.train.shards));
+  plan.seconds_per_iteration =
+      tokens * 2 * (shared / ranks + gradient / learners) / flops +
+      static_cast<double>(plan.minibatches.size() * plan.step_bytes) / network_bytes(10);
   return plan;
 }
 
@@ -249,7 +264,12 @@ std::string plan_text(const Plan& plan) {
   text += fmt::format("student      {} parameters\nteacher      {} parameters\n",
                       format_count(static_cast<double>(plan.student_parameters)),
                       format_count(static_cast<double>(plan.teacher_parameters)));
-  text += "memory\n";
+  if (plan.ranks > 1)
+    text += fmt::format("ranks        {}; each sends {} a step: {:.2f} s at 10 Gbit/s, {:.2f} s at 100\n",
+                        plan.ranks, format_bytes(static_cast<double>(plan.step_bytes)),
+                        static_cast<double>(plan.step_bytes) / network_bytes(10),
+                        static_cast<double>(plan.step_bytes) / network_bytes(100));
+  text += plan.ranks > 1 ? "memory of a rank\n" : "memory\n";
   std::optional<Phase> phase;
   for (const MemoryItem& item : plan.memory) {
     if (item.phase != phase) {

@@ -41,13 +41,19 @@ struct Plan {
   double assumed_length = 0;
   double seconds_per_iteration = 0;
   uint64_t student_parameters = 0, teacher_parameters = 0;
+  // ranks: memory above is each one's, time that of all together over a network of 10 Gbit/s
+  int ranks = 1;
+  uint64_t step_bytes = 0;  // that a rank sends for each optimization step
 };
+
+// Bytes a second of a network by its name in Gbit/s.
+constexpr double network_bytes(double gigabits) { return gigabits * 1e9 / 8; }
 
 // Floating-point operations a second of a large f32 product, measured for a fraction of a second.
 double measure_flops();
 
-// Reads config.json of both models; weights are not touched. `flops` from measure_flops().
-Plan make_plan(const TrainConfig& config, double flops);
+// Reads config.json of both models; weights are not touched. `flops` from measure_flops(), of each rank.
+Plan make_plan(const TrainConfig& config, double flops, int ranks = 1);
 
 // Fails with the numbers and the setting that would help when memory or disk cannot suffice.
 void check_plan(const Plan& plan);
