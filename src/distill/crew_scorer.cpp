@@ -23,10 +23,15 @@ void add_seconds(Scoring& result, double student, double teacher) {
 
 }  // namespace
 
-CrewScorer::CrewScorer(Scorer& own, comm::Crew& crew, StageProgress progress)
+bool CrewScorer::scores(int rank, int ranks, uint64_t scoring_ranks) {
+  return scoring_ranks == 0 || static_cast<uint64_t>(ranks - rank) <= scoring_ranks;
+}
+
+CrewScorer::CrewScorer(Scorer& own, comm::Crew& crew, StageProgress progress, uint64_t scoring_ranks)
     : own_(own),
       crew_(crew),
       progress_(std::move(progress)),
+      takes_part_(scores(crew.world().rank(), crew.world().size(), scoring_ranks)),
       duty_(crew.enlist([this](ByteReader& call) { serve(call); })) {}
 
 void CrewScorer::serve(ByteReader& call) {
@@ -34,7 +39,7 @@ void CrewScorer::serve(ByteReader& call) {
   for (Rollout& rollout : rollouts) get(call, rollout);
   comm::Taker taker(crew_.world());
   double student_seconds = 0, teacher_seconds = 0;
-  while (const auto lot = taker.take(kLot, /*may_wait=*/true)) {
+  while (const auto lot = takes_part_ ? taker.take(kLot, /*may_wait=*/true) : std::nullopt) {
     const Scoring scoring = own_.score(lot_of(rollouts, *lot));
     student_seconds += scoring.student_seconds;
     teacher_seconds += scoring.teacher_seconds;
@@ -77,7 +82,8 @@ Scoring CrewScorer::score(std::span<const Rollout> rollouts, std::vector<Scores>
                            }},
                       comm::Dealer::OnStop::goes_on);
   double student_seconds = 0, teacher_seconds = 0;
-  for (auto lot = dealer.take(kLot); !lot.empty(); lot = dealer.take(kLot)) {
+  const auto next_lot = [&] { return takes_part_ ? dealer.take(kLot) : std::vector<size_t>(); };
+  for (auto lot = next_lot(); !lot.empty(); lot = next_lot()) {
     Scoring own = own_.score(lot_of(rollouts, lot));
     student_seconds += own.student_seconds;
     teacher_seconds += own.teacher_seconds;

@@ -6,11 +6,16 @@
 
 namespace ropd::distill {
 
-// On every rank, around that rank's own scorer; the others serve it through the crew.
+// On every rank, around that rank's own scorer; the others serve it through the crew. A teacher may be too large
+// for every machine: then only some ranks score.
 class CrewScorer final : public Scorer {
  public:
-  // Both must outlive it. `progress` is of all ranks together; the own scorer should have none.
-  CrewScorer(Scorer& own, comm::Crew& crew, StageProgress progress = {});
+  // Both must outlive it. `progress` is of all ranks together; the own scorer should have none. scoring_ranks: the
+  // last so many ranks score, all of them where it is 0 or there are not so many.
+  CrewScorer(Scorer& own, comm::Crew& crew, StageProgress progress = {}, uint64_t scoring_ranks = 0);
+
+  // Whether a rank of so many is one of those.
+  static bool scores(int rank, int ranks, uint64_t scoring_ranks);
 
   // `sampled` is used by a crew of one; between ranks a pass with the same bits costs less than sending it.
   Scoring score(std::span<const Rollout> rollouts, std::vector<Scores> sampled) override;
@@ -21,6 +26,7 @@ class CrewScorer final : public Scorer {
   Scorer& own_;
   comm::Crew& crew_;
   const StageProgress progress_;
+  const bool takes_part_;
   const size_t duty_;
 
   void serve(ByteReader& call);

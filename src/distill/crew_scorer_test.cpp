@@ -27,16 +27,19 @@ class CrewScorerTest : public testing::TestWithParam<int> {
             std::nullopt,
             {.student = {.top_k = 5}, .teacher = {.top_k = 5}}};
   }
-  std::vector<Scores> of_crew(int ranks) const {
+  std::vector<Scores> of_crew(int ranks, uint64_t scoring_ranks = 0) const {
     std::vector<Scores> scores;
     comm::run_thread_world(ranks, [&](comm::World& world) {
       comm::Crew crew(world);
       LocalScorer own = make();
       uint64_t last_done = 0;
-      CrewScorer scorer(own, crew, [&](const char*, uint64_t done, uint64_t total, uint64_t) {
-        EXPECT_EQ(done, ++last_done);
-        EXPECT_EQ(total, rollouts_.size());
-      });
+      CrewScorer scorer(
+          own, crew,
+          [&](const char*, uint64_t done, uint64_t total, uint64_t) {
+            EXPECT_EQ(done, ++last_done);
+            EXPECT_EQ(total, rollouts_.size());
+          },
+          scoring_ranks);
       if (!crew.leads()) {
         crew.serve();
         return;
@@ -61,6 +64,17 @@ class CrewScorerTest : public testing::TestWithParam<int> {
 INSTANTIATE_TEST_SUITE_P(Ranks, CrewScorerTest, testing::Values(1, 2, 3, 4));
 
 TEST_P(CrewScorerTest, GivesWhatOneScorerGives) { expect_same(of_crew(GetParam())); }
+
+TEST_P(CrewScorerTest, WhereOnlySomeScoreTheResultIsTheSame) {
+  for (const uint64_t scoring : {1, 2, 5}) expect_same(of_crew(GetParam(), scoring));
+}
+
+TEST(CrewScorer, TheLastRanksScoreAndOneAloneAlways) {
+  EXPECT_FALSE(CrewScorer::scores(0, 4, 2));
+  EXPECT_TRUE(CrewScorer::scores(2, 4, 2));
+  EXPECT_TRUE(CrewScorer::scores(0, 4, 0));
+  EXPECT_TRUE(CrewScorer::scores(0, 1, 2));
+}
 
 TEST_P(CrewScorerTest, StopRequestLeavesNoScoreOut) {
   request_stop();

@@ -72,6 +72,7 @@ const std::vector<std::string_view>& neutral_keys() {
                                                      "rollout.memory_gb",
                                                      "train.activation_memory_gb",
                                                      "train.max_skipped_steps",
+                                                     "train.teacher_ranks",
                                                      "checkpoint",
                                                      "eval",
                                                      "alarms",

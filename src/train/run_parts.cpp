@@ -102,12 +102,13 @@ struct Assistant {
   Assistant(comm::Crew& crew, ByteReader& call, const std::optional<TrainConfig>& own)
       : config(parse_run_config(call.get<std::string>(), "the leader's settings")) {
     const std::string settings = compare_settings(config, own);
-    const bool has_statistics = call.get<bool>(), hashes = call.get<bool>();
+    const bool has_statistics = call.get<bool>();
+    const auto leaders_teacher = call.get<std::string>();
     config.continue_from.reset();  // the leader's to read
     models = load_models(config);
     if (models.vocabulary_map && models.student_renderer)
       queries = load_queries(config, *models.student_renderer);
-    if (hashes) hold_files();
+    if (!leaders_teacher.empty()) hold_files(crew.world(), leaders_teacher);
     comm::require_agreement(crew.world(), facts_of(models, settings));
     RunPartsOptions options{.has_statistics = has_statistics};
     if (config.trigger.storage == Storage::file)
@@ -117,12 +118,15 @@ struct Assistant {
     parts.emplace(config, models, queries, crew, options);
   }
 
-  void hold_files() {
+  // A rank that does not score never reads the teacher, and takes the leader's word for it.
+  void hold_files(const comm::World& world, const std::string& leaders_teacher) {
     io::InputLedger ledger("inputs of a rank", io::InputLedger::New{});  // never written
     const auto files = input_files(config);
-    for (const char* role : {"student", "teacher"}) ledger.hold(role, files.at(role));
+    const bool scores = distill::CrewScorer::scores(world.rank(), world.size(), config.train.teacher_ranks);
+    ledger.hold("student", files.at("student"));
+    if (scores) ledger.hold("teacher", files.at("teacher"));
     models.student_content = ledger.hash_of("student");
-    models.teacher_content = ledger.hash_of("teacher");
+    models.teacher_content = scores ? ledger.hash_of("teacher") : leaders_teacher;
   }
 };
 
@@ -146,7 +150,7 @@ RunParts::RunParts(const TrainConfig& config, const ModelPair& models, const Que
              scorer_config(config, models, crew.is_alone() ? options.progress : distill::StageProgress())),
       crew_generator(generator, crew),
       crew_evaluator(evaluator, crew),
-      crew_scorer(scorer, crew, options.progress),
+      crew_scorer(scorer, crew, options.progress, config.train.teacher_ranks),
       crew_learner(learner, scorer, crew) {}
 
 comm::Facts program_facts() {
@@ -158,9 +162,8 @@ comm::Facts program_facts() {
 void call_to_run(comm::Crew& crew, const TrainConfig& config, const ModelPair& models, bool has_statistics) {
   if (crew.is_alone()) return;
   const size_t duty = crew.enlist([](ByteReader&) {});
-  const bool hashes = !models.student_content.empty();
   ByteWriter message;
-  message.put(config_to_yaml(config, true)).put(has_statistics).put(hashes);
+  message.put(config_to_yaml(config, true)).put(has_statistics).put(models.teacher_content);
   const auto call = crew.call(duty, "start of the run", message.bytes());
   comm::require_agreement(crew.world(), facts_of(models, kSameSettings));
 }

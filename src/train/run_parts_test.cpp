@@ -52,6 +52,8 @@ TEST_F(RunOfSeveralRanks, LeavesTheFilesOfOneRank) {
     ASSERT_EQ(start(config(name), ranks), RunOutcome::done);
     EXPECT_EQ(test::results_of(world.path(name)), expected) << name;
   }
+  ASSERT_EQ(start(config("one teacher", {"train.teacher_ranks=1"}), 3), RunOutcome::done);
+  EXPECT_EQ(test::results_of(world.path("one teacher")), expected);
 }
 
 TEST_F(RunOfSeveralRanks, FewerShardsThanRanksAndWholeDistributionsChangeNothing) {

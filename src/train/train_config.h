@@ -150,6 +150,7 @@ struct OptimizationConfig {
   Rescore rescore = Rescore::iteration;
   bool length_balanced = false;
   uint64_t max_skipped_steps = 3;
+  uint64_t teacher_ranks = 0;
   Auto<double> activation_memory_gb;
   void fields(auto&& field) {
     field("iterations", iterations, "of the whole run", at_least(1));
@@ -175,6 +176,8 @@ struct OptimizationConfig {
     field("rescore", rescore, "when candidates, coefficients and the old policy are computed");
     field("length_balanced", length_balanced, "reorder each batch by length before the split");
     field("max_skipped_steps", max_skipped_steps, "stop after so many non-finite steps in a row; 0 = never");
+    field("teacher_ranks", teacher_ranks,
+          "of several processes only the last so many read the teacher and score; 0 = all");
     field("activation_memory_gb", activation_memory_gb,
           "kept between forward and backward; the rest is recomputed", above(0));
   }

@@ -6,8 +6,8 @@
 #include <set>
 #include <string>
 
-#include "base/json.h"
 #include "comm/thread_world.h"
+#include "support/timeless.h"
 #include "support/whole_run.h"
 #include "train/run_parts.h"
 
@@ -38,14 +38,6 @@ inline train::RunOutcome run_in_crew(int ranks,
   return outcome;
 }
 
-// A line of metrics without what measures time or memory.
-inline Json timeless(Json line) {
-  for (const char* key : {"unix_time", "seconds", "tokens_per_second", "rollout_tokens_per_second",
-                          "peak_memory_bytes", "seconds_gradient", "seconds_trigger", "seconds_optimizer"})
-    line.erase(key);
-  return line;
-}
-
 // By name, the content of everything a run leaves that is a result: banks, rollouts, samples, evaluations, files
 // of the newest checkpoint, metrics but for times.
 inline std::map<std::string, std::string> results_of(const Path& run) {
@@ -58,10 +50,7 @@ inline std::map<std::string, std::string> results_of(const Path& run) {
       is_result = is_result || name.starts_with(folder);
     if (is_result) results[name] = sha256_file(entry.path());
   }
-  std::string lines;
-  std::istringstream metrics(read_file(run / "metrics.jsonl"));
-  for (std::string line; std::getline(metrics, line);) lines += timeless(Json::parse(line)).dump() + "\n";
-  results["metrics.jsonl"] = lines;
+  results["metrics.jsonl"] = timeless_metrics(run / "metrics.jsonl");
   return results;
 }
 

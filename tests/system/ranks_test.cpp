@@ -6,11 +6,11 @@
 
 #include <filesystem>
 #include <map>
-#include <sstream>
 
 #include "base/json.h"
 #include "shell.h"
 #include "support/launcher.h"
+#include "support/timeless.h"
 
 namespace ropd {
 namespace {
@@ -58,12 +58,7 @@ trigger: {watch: always}
       if (entry.is_regular_file() && (is_last || name.starts_with("banks/") || name.starts_with("rollouts/")))
         found[name] = sha256_file(entry.path());
     }
-    std::istringstream metrics(read_file(run / "metrics.jsonl"));
-    for (std::string line; std::getline(metrics, line);) {
-      const Json row = Json::parse(line);
-      for (const char* key : {"loss", "grad_norm", "trigger", "distillation"})
-        if (row.contains(key)) found["metrics.jsonl"] += row[key].dump() + " ";
-    }
+    found["metrics.jsonl"] = test::timeless_metrics(run / "metrics.jsonl");
     return found;
   }
   // A run under mpirun in the background: `then` may use $mpirun, its id, once two steps are on file.
