@@ -8,6 +8,7 @@
 #include "app/arguments.h"
 #include "app/commands.h"
 #include "app/output.h"
+#include "app/ranks.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -20,6 +21,7 @@
 #include "eval/summary.h"
 #include "io/model_directory.h"
 #include "model/weights.h"
+#include "rollout/crew_generator.h"
 #include "rollout/fingerprint.h"
 #include "rollout/local_generator.h"
 #include "train/teacher_translation.h"
@@ -69,6 +71,7 @@ eval::ScoreResponses scorer_of(const EvalOptions& options, const model::Weights&
 // Fills the folder; ends the program when a stop request came first.
 void generate(const EvalOptions& options, const eval::Suite& suite, const text::Tokenizer& tokenizer) {
   install_stop_handlers();
+  comm::Crew& crew = join_crew();
   const auto directory = std::make_shared<const io::ModelDirectory>(options.model, options.base);
   const auto chat_template = text::ChatTemplate::load(directory->text_path());
   const auto weights = model::map_weights(directory);
@@ -80,9 +83,14 @@ void generate(const EvalOptions& options, const eval::Suite& suite, const text::
   config.memory_bytes = uint64_t(options.memory_gb * 1e9);
   rollout::LocalGenerator engine(
       weights, options.precision == "f32" ? model::Precision::f32 : model::Precision::bf16, config);
-  const auto result = eval::generate_responses(
-      engine, suite, tokenizer, chat_template, options.out,
-      {options.model, rollout::weights_fingerprint(weights), options.seed, options.suite, options.data});
+  const std::string fingerprint = rollout::weights_fingerprint(weights);
+  rollout::CrewGenerator generator(engine, crew);
+  require_same_sampling(crew, options.precision, fingerprint, config);
+  if (!crew.leads()) assist(crew);
+  crew.expect_service();
+  const auto result =
+      eval::generate_responses(generator, suite, tokenizer, chat_template, options.out,
+                               {options.model, fingerprint, options.seed, options.suite, options.data});
   if (!result.is_finished)
     end_stopped("stopped with " + std::to_string(result.num_kept + result.run.num_done) + " of " +
                 std::to_string(suite.num_responses()) + " responses in " + options.out +

@@ -1,4 +1,6 @@
 // ropd score: what a student, and a teacher if given, say about every position of recorded responses.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
@@ -8,17 +10,22 @@
 #include "app/commands.h"
 #include "app/models.h"
 #include "app/output.h"
+#include "app/ranks.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/stop.h"
+#include "comm/agreement.h"
+#include "distill/crew_scorer.h"
 #include "distill/scoring.h"
 #include "io/dataset.h"
 #include "io/model_directory.h"
 #include "io/rollout_file.h"
 #include "io/score_file.h"
+#include "rollout/fingerprint.h"
 #include "text/prompt_renderer.h"
+#include "train/run_parts.h"
 #include "train/teacher_translation.h"
 
 namespace ropd::app {
@@ -33,12 +40,6 @@ struct Options {
   int64_t batch_tokens = 8192;
   std::optional<double> teacher_memory_gb;
 };
-
-// Tokens that are scored before their scores are written: enough for a pass of a streamed model.
-int64_t piece_tokens(const model::Weights& weights, int64_t batch_tokens) {
-  constexpr int64_t kBatches = 4;
-  return weights.stream ? weights.stream->budget(batch_tokens).positions : kBatches * batch_tokens;
-}
 
 // How a teacher with another tokenizer reads the rollouts; nothing when ids mean the same to both.
 std::optional<distill::TeacherTranslation> translation_for(const Options& options, const ModelConfig& student,
@@ -65,42 +66,87 @@ std::optional<distill::TeacherTranslation> translation_for(const Options& option
                           });
 }
 
+// Student and, where there is one, teacher, as a Scorer.
+class GivenModels final : public distill::Scorer {
+ public:
+  GivenModels(const Options& options, comm::Crew& crew)
+      : student_(bounded_model(options.model, options.base, std::nullopt)) {
+    config_ = {.top_k = std::min(options.top_k, static_cast<uint32_t>(student_.config().vocab_size)),
+               .precision = options.precision == "bf16" ? kernels::Precision::bf16 : kernels::Precision::f32,
+               .temperature = static_cast<float>(options.temperature),
+               .batch_tokens = options.batch_tokens};
+    teacher_config_ = config_;
+    teacher_config_.temperature = static_cast<float>(options.teacher_temperature);
+    if (!options.teacher.empty()) {
+      teacher_.emplace(bounded_model(options.teacher, options.teacher_base, options.teacher_memory_gb));
+      translation_ = translation_for(options, student_.config(), teacher_->config());
+    }
+    if (crew.is_alone()) return;
+    comm::Facts facts = train::program_facts();
+    facts["student"] = rollout::weights_fingerprint(student());
+    if (teacher_) facts["teacher"] = rollout::weights_fingerprint(teacher());
+    facts["scoring"] = fmt::format("{} top_k {} temperatures {} {}", options.precision, config_.top_k,
+                                   options.temperature, options.teacher_temperature);
+    comm::require_agreement(crew.world(), facts);
+  }
+  const ModelConfig& student_config() const { return student_.config(); }
+  // Tokens that are scored before their scores are written: enough for a pass of a streamed model.
+  int64_t piece_tokens() {
+    const auto of = [&](const model::Weights& weights) {
+      constexpr int64_t kBatches = 4;
+      return weights.stream ? weights.stream->budget(config_.batch_tokens).positions
+                            : kBatches * config_.batch_tokens;
+    };
+    return std::max(of(student()), teacher_ ? of(teacher()) : 0);
+  }
+  // What streamed models read.
+  void tell() const {
+    log_streamed("student", student_.counts());
+    if (teacher_) log_streamed("teacher", teacher_->counts());
+  }
+
+  distill::Scoring score(std::span<const Rollout> rollouts, std::vector<Scores>) override {
+    distill::Scoring result{.scores = distill::score_student(student(), rollouts, config_, workspace_)};
+    if (teacher_)
+      distill::score_teacher(result.scores, teacher(), rollouts, teacher_config_, teacher_workspace_,
+                             translation_ ? &*translation_ : nullptr);
+    return result;
+  }
+  distill::TeacherRows teacher_rows(std::span<const distill::TrainingItem>) override {
+    fail("scores of recorded responses need no rows of a teacher");
+  }
+
+ private:
+  model::BoundedModel student_;
+  std::optional<model::BoundedModel> teacher_;
+  std::optional<distill::TeacherTranslation> translation_;
+  distill::ScoringConfig config_, teacher_config_;
+  model::Workspace workspace_, teacher_workspace_;
+
+  model::Weights student() { return student_.weights(config_.batch_tokens); }
+  model::Weights teacher() { return teacher_->weights(config_.batch_tokens); }
+};
+
 void run(const Options& options) {
   install_stop_handlers();
-  check_output(options.out, {options.rollouts, options.queries});
-  model::BoundedModel student = bounded_model(options.model, options.base, std::nullopt);
-  const auto rollouts = io::read_rollouts(options.rollouts, {.vocab_size = student.config().vocab_size});
-  distill::check_rollouts(rollouts, student.config());
-  std::optional<model::BoundedModel> teacher;
-  std::optional<distill::TeacherTranslation> translation;
-  if (!options.teacher.empty()) {
-    teacher.emplace(bounded_model(options.teacher, options.teacher_base, options.teacher_memory_gb));
-    translation = translation_for(options, student.config(), teacher->config());
-  }
-  distill::ScoringConfig config{
-      .top_k = std::min(options.top_k, static_cast<uint32_t>(student.config().vocab_size)),
-      .precision = options.precision == "bf16" ? kernels::Precision::bf16 : kernels::Precision::f32,
-      .temperature = static_cast<float>(options.temperature),
-      .batch_tokens = options.batch_tokens};
-  distill::ScoringConfig teacher_config = config;
-  teacher_config.temperature = static_cast<float>(options.teacher_temperature);
+  comm::Crew& crew = join_crew();
+  if (crew.leads()) check_output(options.out, {options.rollouts, options.queries});
+  GivenModels models(options, crew);
+  distill::CrewScorer scorer(models, crew);
+  if (!crew.leads()) assist(crew);
+  crew.expect_service();
+  const auto rollouts =
+      io::read_rollouts(options.rollouts, {.vocab_size = models.student_config().vocab_size});
+  distill::check_rollouts(rollouts, models.student_config());
   AtomicFile out(options.out.path);
   Progress progress("score", rollouts.size(), "tok");
-  model::Workspace workspace, teacher_workspace;
   uint64_t tokens = 0;
   // In pieces, so that scores of a long file are not all held in memory.
-  const int64_t piece =
-      std::max(piece_tokens(student.weights(config.batch_tokens), config.batch_tokens),
-               teacher ? piece_tokens(teacher->weights(config.batch_tokens), config.batch_tokens) : 0);
-  for (const auto& [begin, end] : model::pack_in_order(rollouts.size(), piece, [&](size_t i) {
+  for (const auto& [begin, end] :
+       model::pack_in_order(rollouts.size(), models.piece_tokens() * crew.world().size(), [&](size_t i) {
          return static_cast<int64_t>(rollouts[i].prompt_ids.size() + rollouts[i].response_ids.size());
        })) {
-    const auto part = std::span(rollouts).subspan(begin, end - begin);
-    auto scores = distill::score_student(student.weights(config.batch_tokens), part, config, workspace);
-    if (teacher)
-      distill::score_teacher(scores, teacher->weights(config.batch_tokens), part, teacher_config,
-                             teacher_workspace, translation ? &*translation : nullptr);
-    for (const Scores& s : scores) {
+    for (const Scores& s : scorer.score(std::span(rollouts).subspan(begin, end - begin), {}).scores) {
       out.write(io::scores_line(s) + "\n");
       tokens += s.sampled_logprobs.size();
     }
