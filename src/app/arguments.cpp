@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 
+#include "base/standard_streams.h"
 #include "io/model_path.h"
 
 namespace ropd::app {
@@ -21,6 +22,15 @@ CLI::Option* add_base(CLI::App& command, const std::string& name, std::string& b
       .add_option(name, base,
                   "of an adapter: folder of its base (default: what its adapter_config.json names)")
       ->check(CLI::ExistingDirectory);
+}
+
+CLI::Validator or_standard_input() {
+  return CLI::Validator(
+      [](std::string& path) -> std::string {
+        if (path == "-") path = kStandardInput;
+        return "";
+      },
+      "");
 }
 
 CLI::Validator number_in(const char* expected, bool (*is_right)(double)) {

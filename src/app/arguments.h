@@ -10,6 +10,9 @@ CLI::Validator to_model();
 // The folder of an adapter's base, where the adapter's own config names none that is here.
 CLI::Option* add_base(CLI::App& command, const std::string& name, std::string& base);
 
+// For ->transform(): `-` is standard input.
+CLI::Validator or_standard_input();
+
 // For ->check().
 CLI::Validator number_in(const char* expected, bool (*is_right)(double));
 CLI::Validator is_temperature();  // 1e-6 to 1e6

@@ -19,6 +19,7 @@ struct OptionWord {
 struct CommandWords {
   std::string name, help;
   std::vector<OptionWord> options;
+  std::vector<CommandWords> commands;  // of its own: ropd data prepare
 };
 
 std::vector<OptionWord> options_of(const CLI::App& app) {
@@ -32,17 +33,25 @@ std::vector<OptionWord> options_of(const CLI::App& app) {
 }
 
 // Every visible command with its own options and the program's.
-std::vector<CommandWords> commands_of(const CLI::App& program) {
+std::vector<CommandWords> commands_of(const CLI::App& above, const CLI::App& program) {
   std::vector<CommandWords> commands;
-  for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* command : above.get_subcommands([](const CLI::App*) { return true; })) {
     if (command->get_group().empty()) continue;  // hidden
-    CommandWords words{command->get_name(), command->get_description(), options_of(*command)};
+    CommandWords words{command->get_name(), command->get_description(), options_of(*command),
+                       commands_of(*command, program)};
     for (auto& word : options_of(program)) {
       if (word.word != "--version" && word.word != "--help") words.options.push_back(std::move(word));
     }
     commands.push_back(std::move(words));
   }
   return commands;
+}
+std::vector<CommandWords> commands_of(const CLI::App& program) { return commands_of(program, program); }
+
+std::string names_of(const std::vector<CommandWords>& commands) {
+  std::string names;
+  for (const CommandWords& command : commands) names += command.name + " ";
+  return names;
 }
 
 // For text inside single quotes of any of the shells; zsh also gives ':' and '[' a meaning.
@@ -55,33 +64,63 @@ std::string quoted(const std::string& text) {
   return "'" + out + "'";
 }
 
-std::string bash_script(const CLI::App& program) {
-  std::string names, cases;
-  for (const auto& command : commands_of(program)) {
-    names += command.name + " ";
-    std::string words;
+// Sets `words` to what may come behind the command at `depth`; `names` counts words that must be names.
+std::string bash_cases(const std::vector<CommandWords>& commands, int depth) {
+  std::string cases;
+  const std::string indent(static_cast<size_t>(4 * depth), ' ');
+  for (const auto& command : commands) {
+    std::string words = names_of(command.commands);
     for (const auto& option : command.options) words += option.word + " ";
-    cases += "    " + command.name + ") words='" + words + "' ;;\n";
+    cases += indent + command.name + ") words='" + words + "'";
+    if (!command.commands.empty()) {
+      const std::string next = std::to_string(depth + 1);
+      cases += "; names=" + next + "\n" + indent + "  [ \"$COMP_CWORD\" -gt " + next +
+               " ] && case ${COMP_WORDS[" + next + "]} in\n" + bash_cases(command.commands, depth + 1) +
+               indent + "  esac";
+    }
+    cases += " ;;\n";
   }
+  return cases;
+}
+
+std::string bash_script(const CLI::App& program) {
+  const auto commands = commands_of(program);
+  std::string names = names_of(commands);
+  const std::string cases = bash_cases(commands, 1);
   for (const auto& option : options_of(program)) names += option.word + " ";
   return "# bash completion of ropd; load it with:  source <(ropd completion bash)\n"
-         "_ropd() {\n  local current=${COMP_WORDS[COMP_CWORD]} words='" +
+         "_ropd() {\n  local current=${COMP_WORDS[COMP_CWORD]} names=1 words='" +
          names +
          "'\n"
          "  [ \"$COMP_CWORD\" -gt 1 ] && case ${COMP_WORDS[1]} in\n" +
          cases +
          "  esac\n"
-         "  if [ \"$COMP_CWORD\" -eq 1 ] || [[ $current == -* ]]; then\n"
+         "  if [ \"$COMP_CWORD\" -eq \"$names\" ] || [[ $current == -* ]]; then\n"
          "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
          "  else\n    COMPREPLY=($(compgen -f -- \"$current\"))\n  fi\n}\n"
          "complete -o filenames -F _ropd ropd\n";
 }
 
-std::string zsh_script(const CLI::App& program) {
-  std::string names, cases;
-  for (const auto& command : commands_of(program)) {
-    names += "    " + quoted(command.name + "\x1f" + command.help) + "\n";
-    cases += "    " + command.name + ") _arguments";
+std::string zsh_names(const std::vector<CommandWords>& commands) {
+  std::string names;
+  for (const auto& command : commands) names += "    " + quoted(command.name + "\x1f" + command.help) + "\n";
+  return names;
+}
+
+// The word that `command` stands for is the first of `words`.
+std::string zsh_cases(const std::vector<CommandWords>& commands) {
+  std::string cases;
+  for (const auto& command : commands) {
+    cases += "    " + command.name + ") ";
+    if (!command.commands.empty()) {
+      cases +=
+          "commands=(\n" + zsh_names(command.commands) +
+          "    )\n    if (( CURRENT == 2 )); then\n      _describe command commands\n      return\n    fi\n"
+          "    command=${words[2]}\n    shift words; (( CURRENT-- ))\n    case $command in\n" +
+          zsh_cases(command.commands) + "    esac ;;\n";
+      continue;
+    }
+    cases += "_arguments";
     for (const auto& option : command.options) {
       std::string spec = quoted(option.word + "\x1e" + option.help + "\x1d");
       if (option.takes_value) spec.insert(spec.size() - 1, "\x1fvalue\x1f_files");
@@ -91,6 +130,12 @@ std::string zsh_script(const CLI::App& program) {
         " '*\x1f"
         "file\x1f_files' ;;\n";
   }
+  return cases;
+}
+
+std::string zsh_script(const CLI::App& program) {
+  const auto all = commands_of(program);
+  const std::string names = zsh_names(all), cases = zsh_cases(all);
   std::string script =
       "#compdef ropd\n# zsh completion of ropd; store it as _ropd in a folder of $fpath\n"
       "_ropd() {\n  local -a commands=(\n" +
@@ -107,18 +152,28 @@ std::string zsh_script(const CLI::App& program) {
   return script;
 }
 
-std::string fish_script(const CLI::App& program) {
-  std::string script = "# fish completion of ropd; load it with:  ropd completion fish | source\n";
-  for (const auto& command : commands_of(program)) {
-    script += "complete -c ropd -f -n __fish_use_subcommand -a " + command.name + " -d " +
-              quoted(command.help) + "\n";
-    for (const auto& option : command.options) {
-      script += "complete -c ropd -n '__fish_seen_subcommand_from " + command.name + "' -l " +
-                option.word.substr(2) + (option.takes_value ? " -r" : "") + " -d " + quoted(option.help) +
-                "\n";
-    }
+// `when` is a condition of fish that holds where these names can stand.
+std::string fish_lines(const std::vector<CommandWords>& commands, const std::string& when,
+                       const std::string& behind) {
+  std::string script;
+  for (const auto& command : commands) {
+    script +=
+        "complete -c ropd -f -n '" + when + "' -a " + command.name + " -d " + quoted(command.help) + "\n";
+    const std::string here = behind + "__fish_seen_subcommand_from " + command.name;
+    for (const auto& option : command.options)
+      script += "complete -c ropd -n '" + here + "' -l " + option.word.substr(2) +
+                (option.takes_value ? " -r" : "") + " -d " + quoted(option.help) + "\n";
+    if (!command.commands.empty())
+      script += fish_lines(command.commands,
+                           here + "; and not __fish_seen_subcommand_from " + names_of(command.commands),
+                           here + "; and ");
   }
   return script;
+}
+
+std::string fish_script(const CLI::App& program) {
+  return "# fish completion of ropd; load it with:  ropd completion fish | source\n" +
+         fish_lines(commands_of(program), "__fish_use_subcommand", "");
 }
 
 }  // namespace

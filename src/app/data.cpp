@@ -37,8 +37,10 @@ struct PromptOptions {
 };
 
 void add_prompt_options(CLI::App& command, PromptOptions& options) {
-  command.add_option("--model", options.model,
-                     "model directory whose chat template and tokenizer count prompt tokens");
+  command
+      .add_option("--model", options.model,
+                  "whose chat template and tokenizer count prompt tokens: model directory, checkpoint or run")
+      ->transform(to_model());
   command.add_option("--prompt-prefix", options.prefix, "put before the question when counting");
   command.add_option("--prompt-suffix", options.suffix, "put behind the question when counting");
   command.add_flag("--thinking", options.thinking, "count with enable_thinking=true");
@@ -56,6 +58,8 @@ std::vector<uint32_t> count_prompt_tokens(const std::vector<Query>& queries, con
 }
 
 void print_result(const CLI::App& command, const Json& json, const std::string& text) {
+  const CLI::Option* out = command.get_option_no_throw("--out");
+  if (out && out->count() > 0 && out->as<std::string>() == kStandardOutput) return;  // it holds the data
   if (wants_json(command))
     std::printf("%s\n", json.dump().c_str());
   else
@@ -158,7 +162,9 @@ void add_prepare(CLI::App& data) {
   auto options = std::make_shared<PrepareOptions>();
   CLI::App* command =
       data.add_subcommand("prepare", "filter a dataset: repeated prompts, language, prompt length");
-  command->add_option("--in", options->in, "JSONL or parquet file")->required();
+  command->add_option("--in", options->in, "JSONL or parquet file; - is standard input (JSONL)")
+      ->required()
+      ->transform(or_standard_input());
   add_output(*command, options->out, "JSONL file to write")->required();
   command->add_flag("--keep-duplicates", options->keeps_duplicates,
                     "keep queries whose prompt occurs before");
@@ -216,7 +222,9 @@ void add_select(CLI::App& data) {
   auto options = std::make_shared<SelectOptions>();
   CLI::App* command =
       data.add_subcommand("select", "choose queries: at random by seed, the first n, or by id");
-  command->add_option("--in", options->in, "JSONL or parquet file")->required();
+  command->add_option("--in", options->in, "JSONL or parquet file; - is standard input (JSONL)")
+      ->required()
+      ->transform(or_standard_input());
   add_output(*command, options->out, "JSONL file to write")->required();
   command->add_option("--count", options->count,
                       "this many at random; smaller choices of one seed are part of larger ones");
@@ -240,7 +248,9 @@ struct OrderOptions {
 void add_order(CLI::App& data) {
   auto options = std::make_shared<OrderOptions>();
   CLI::App* command = data.add_subcommand("order", "permute queries by seed");
-  command->add_option("--in", options->in, "JSONL or parquet file")->required();
+  command->add_option("--in", options->in, "JSONL or parquet file; - is standard input (JSONL)")
+      ->required()
+      ->transform(or_standard_input());
   add_output(*command, options->out, "JSONL file to write")->required();
   command->add_option("--seed", options->seed, "of the permutation; 0 keeps the order")
       ->required()
@@ -320,7 +330,11 @@ void run_overlap(const CLI::App& command, const OverlapOptions& options) {
 void add_overlap(CLI::App& data) {
   auto options = std::make_shared<OverlapOptions>();
   CLI::App* command = data.add_subcommand("overlap", "find training queries that repeat benchmark questions");
-  command->add_option("--in", options->in, "JSONL or parquet file of training queries")->required();
+  command
+      ->add_option("--in", options->in,
+                   "JSONL or parquet file of training queries; - is standard input (JSONL)")
+      ->required()
+      ->transform(or_standard_input());
   command
       ->add_option("--benchmark", options->benchmarks,
                    "JSONL or parquet file of questions; may be given several times")
@@ -407,7 +421,9 @@ void run_stats(const CLI::App& command, const StatsOptions& options) {
 void add_stats(CLI::App& data) {
   auto options = std::make_shared<StatsOptions>();
   CLI::App* command = data.add_subcommand("stats", "count queries, ids, prompts, answers and lengths");
-  command->add_option("--in", options->in, "JSONL or parquet file")->required();
+  command->add_option("--in", options->in, "JSONL or parquet file; - is standard input (JSONL)")
+      ->required()
+      ->transform(or_standard_input());
   add_prompt_options(*command, options->prompt);
   command->footer("Example:\n  ropd data stats --in queries.jsonl --model models/Qwen3-0.6B");
   command->callback([command, options] { run_stats(*command, *options); });

@@ -10,6 +10,7 @@
 #include "app/output.h"
 #include "app/ranks.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/stop.h"
@@ -42,7 +43,7 @@ struct EvalOptions {
   rollout::SamplingConfig sampling;
   uint64_t seed = 1;
   double memory_gb = 0;
-  bool rescores = false, allows_missing = false, is_strict = false;
+  bool rescores = false, allows_missing = false, is_strict = false, overwrites = false;
   // of the responses kept for reading
   std::string teacher, student;
   size_t num_samples = eval::kNumSamples;
@@ -68,6 +69,28 @@ eval::ScoreResponses scorer_of(const EvalOptions& options, const model::Weights&
                         train::translate(map, student.config, teacher.config, {}));
 }
 
+// A finished evaluation with another grading stays unless its replacement was asked for.
+void check_summary(const EvalOptions& options, const eval::GradingConfig& grading) {
+  const Path path = Path(options.out) / "summary.json";
+  if (options.rescores || options.overwrites || !std::filesystem::exists(path)) return;
+  const Json summary = parse_json(read_file(path), path.string());
+  std::vector<uint32_t> budgets;
+  for (const Json& item : summary.value("budgets", Json::array()))
+    if (item.is_object()) budgets.push_back(item.value("budget", uint32_t{0}));
+  const Json about = summary.value("about", Json());
+  const std::string grader = about.is_object() ? about.value("grader", "reference") : "reference";
+  if (budgets != grading.budgets || grader != (options.is_strict ? "strict" : "reference"))
+    fail(path.string(),
+         ": holds the results of other budgets or another grader; --rescore scores the saved responses anew "
+         "and replaces it");
+}
+
+// What an evaluation consists of; its folder may hold more.
+void remove_evaluation(const Path& folder) {
+  for (const char* name : {"summary.json", "summary.md", "responses.jsonl", "generation.json"})
+    std::filesystem::remove(folder / name);
+}
+
 // Fills the folder; ends the program when a stop request came first.
 void generate(const EvalOptions& options, const eval::Suite& suite, const text::Tokenizer& tokenizer) {
   install_stop_handlers();
@@ -88,6 +111,7 @@ void generate(const EvalOptions& options, const eval::Suite& suite, const text::
   require_same_sampling(crew, options.precision, fingerprint, config);
   if (!crew.leads()) assist(crew);
   crew.expect_service();
+  if (options.overwrites) remove_evaluation(options.out);
   const auto result =
       eval::generate_responses(generator, suite, tokenizer, chat_template, options.out,
                                {options.model, fingerprint, options.seed, options.suite, options.data});
@@ -116,6 +140,9 @@ void run_eval(const CLI::App& command, const EvalOptions& options) {
     throw CLI::ValidationError("a budget of " + std::to_string(grading.budgets.back()) +
                                " tokens is above --max-tokens " + std::to_string(options.max_tokens));
   if (options.allows_missing && !options.rescores) throw CLI::ValidationError("--partial needs --rescore");
+  if (options.overwrites && options.rescores)
+    throw CLI::ValidationError("--overwrite samples anew, --rescore does not: expected one of them");
+  check_summary(options, grading);
   const auto suite = eval::load_suite(options.suite, options.data);
   const auto tokenizer = text::Tokenizer::load(io::text_directory(options.model, options.base));
   if (!options.rescores) generate(options, suite, tokenizer);
@@ -184,6 +211,7 @@ void add_eval(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--rescore", options->rescores, "score saved responses, generate nothing");
   command->add_flag("--partial", options->allows_missing, "with --rescore: score what is there");
+  command->add_flag("--overwrite", options->overwrites, "remove the evaluation in --out and sample anew");
   command->add_flag("--strict", options->is_strict,
                     "grade without the reference grader's known false positives");
   command->footer(kExamples);

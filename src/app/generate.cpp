@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/memory_info.h"
 #include "base/progress.h"
 #include "base/stop.h"
 #include "base/visible_text.h"
@@ -201,6 +202,18 @@ rollout::EngineConfig engine_config(const GenerateOptions& options, const Genera
   return config;
 }
 
+// Every response that is asked for has its entry in memory; more than fit are refused at once, not after
+// minutes.
+void check_count(const GenerateOptions& options, size_t num_prompts) {
+  constexpr double kBytesPerResponse = 600;  // request, key, place in the file
+  const double count = static_cast<double>(options.n) * static_cast<double>(num_prompts);
+  const auto free_bytes = static_cast<double>(usable_bytes(read_memory_info()));
+  if (count * kBytesPerResponse > free_bytes)
+    fail("--n ", options.n, " for ", num_prompts, " prompts: ", format_count(count), " responses need ",
+         format_bytes(count * kBytesPerResponse), " of memory before the first is sampled, ",
+         format_bytes(free_bytes), " are free; ask for fewer at a time");
+}
+
 RandomStream stream_of(const GenerateOptions& options) {
   return {options.seed, options.purpose.empty() ? "generate" : "generate " + options.purpose};
 }
@@ -239,6 +252,7 @@ void generate(const GenerateOptions& options, bool as_json) {
   if (!crew.leads()) assist(crew);
   crew.expect_service();
   const auto queries = PromptReader(options, text).read();
+  check_count(options, queries.size());
   const auto requests = rollout::make_requests(queries, 0, options.n, stream_of(options));
   generator.check(requests);
   if (options.overwrites) io::remove_bank(options.out);
@@ -270,8 +284,9 @@ void add_generate(CLI::App& app) {
   add_base(*command, "--base", options->base);
   command
       ->add_option("--prompts", options->prompts,
-                   "JSON lines with messages, prompt or prompt_ids, or a query set")
-      ->required();
+                   "JSON lines with messages, prompt or prompt_ids, or a query set; - is standard input")
+      ->required()
+      ->transform(or_standard_input());
   command->add_option("--out", options->out, "responses, JSON lines")->required();
   command->add_option("--n", options->n, "responses to each prompt")
       ->check(CLI::Range(1, 1'000'000))
@@ -298,7 +313,7 @@ void add_generate(CLI::App& app) {
       ->check(CLI::IsMember({"bf16", "f32"}))
       ->capture_default_str();
   command->add_option("--memory-gb", options->memory_gb, "for keys and values; auto = what is free")
-      ->check(number_in("auto or a number > 0", [](double x) { return x > 0 && x < 1e6; }) |
+      ->check(number_in("auto or a number above 0 and below 1e6", [](double x) { return x > 0 && x < 1e6; }) |
               CLI::IsMember({"auto"}))
       ->capture_default_str();
   command->add_flag("--logprobs", options->with_logprobs, "add the log-probability of every sampled token");

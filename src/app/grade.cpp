@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/arguments.h"
 #include "app/commands.h"
 #include "app/output.h"
 #include "base/error.h"
@@ -19,11 +20,12 @@ namespace ropd::app {
 namespace {
 
 constexpr const char* kExamples =
-    R"(Lines of --in are objects with "response" (text) and "answer" (text, number, or a list of which any may match); every
+    R"(Lines of --in are objects with "response" (or "text", as ropd generate writes it) and "answer" (text, number, or a list of which any may match); every
 other field is kept. --out gets the same lines with "correct", "answer_found" and "extracted" added.
 Examples:
   ropd grade --in responses.jsonl --out graded.jsonl
-  ropd grade --in responses.jsonl --out graded.jsonl --strict --json)";
+  ropd grade --in responses.jsonl --out graded.jsonl --strict --json
+  grep '"finish":"eos"' responses.jsonl | ropd grade --in - --out - > graded.jsonl)";
 
 struct GradeOptions {
   std::string in;
@@ -43,10 +45,13 @@ std::string answer_text(const Json& answer, const std::string& where) {
 
 // A list is right when any of its members is; null and an empty list never are.
 grading::Verdict grade_row(const Json& row, const std::string& where, grading::Mode mode) {
-  const auto response = row.find("response");
+  auto response = row.find("response");
+  if (response == row.end()) response = row.find("text");  // what ropd generate writes
   const auto answer = row.find("answer");
   if (response == row.end() || !response->is_string())
-    fail(where, ": no text under \"response\" (is this the output of ropd generate? its key is \"text\")");
+    fail(where,
+         ": no text under \"response\" or \"text\" (ropd generate writes \"text\" where the model has a "
+         "tokenizer)");
   if (answer == row.end()) fail(where, ": no \"answer\" to compare with");
   std::vector<std::string> expected;
   if (answer->is_array()) {
@@ -101,7 +106,11 @@ void add_grade(CLI::App& app) {
   auto options = std::make_shared<GradeOptions>();
   CLI::App* command =
       app.add_subcommand("grade", "compare boxed answers in responses with the expected ones");
-  command->add_option("--in", options->in, "JSONL with \"response\" and \"answer\"")->required();
+  command
+      ->add_option("--in", options->in,
+                   "JSONL with \"response\" or \"text\", and \"answer\"; - is standard input")
+      ->required()
+      ->transform(or_standard_input());
   add_output(*command, options->out, "JSONL with the verdicts added")->required();
   command->add_flag("--strict", options->strict, "without the reference grader's known false positives");
   command->footer(kExamples);
@@ -109,6 +118,7 @@ void add_grade(CLI::App& app) {
     install_stop_handlers();
     check_output(options->out, {options->in});
     const GradeSummary summary = grade_file(*options);
+    if (options->out.is_standard()) return;
     const double lines = static_cast<double>(summary.lines);
     if (wants_json(app)) {
       const Json json = {{"lines", summary.lines},

@@ -15,10 +15,12 @@
 #include "base/json.h"
 #include "base/progress.h"
 #include "io/checkpoint.h"
+#include "io/jsonl.h"
 #include "io/metrics_file.h"
 #include "io/model_directory.h"
 #include "io/model_path.h"
 #include "io/rollout_file.h"
+#include "train/sft_run.h"
 
 namespace ropd::app {
 namespace {
@@ -191,17 +193,45 @@ bool is_run(const Path& path) {
   return std::filesystem::exists(path / "config.yaml") && std::filesystem::exists(path / "environment.json");
 }
 
+// Every checkpoint of a run: whole, or the first damage.
+Description describe_checkpoints(const Path& folder) {
+  Description checkpoints = Description::object();
+  for (const auto& entry : io::list_checkpoints(folder)) {
+    const auto damages = io::check_checkpoint(entry.path).damages;
+    checkpoints[entry.path.filename().string()] = damages.empty() ? "whole" : "DAMAGED: " + damages.front();
+  }
+  return checkpoints;
+}
+
+uint64_t num_lines(const Path& path) {
+  if (!std::filesystem::exists(path)) return 0;
+  io::JsonlReader reader(path);
+  uint64_t count = 0;
+  while (reader.next()) ++count;
+  return count;
+}
+
 Description describe_run(const Path& path, const Path&) {
   const Json environment =
       parse_json(read_file(path / "environment.json"), (path / "environment.json").string());
   const ConfigNode config =
       parse_yaml(read_file(path / "config.yaml", 1 << 20), (path / "config.yaml").string());
   Description description = Description::object();
-  for (const char* key : {"student", "teacher", "seed"}) {
-    if (const ConfigNode* value = config_detail::find_entry(config, key)) description[key] = value->scalar;
+  const bool is_fine_tuning = train::is_sft_run(path);
+  if (is_fine_tuning) description["of"] = "ropd sft";
+  for (const char* key : {"student", "teacher", "model", "data", "seed"}) {
+    if (const ConfigNode* value = config_detail::find_entry(config, key); value && !value->scalar.empty())
+      description[key] = value->scalar;
   }
   for (const char* key : {"started", "git_revision", "cpu", "threads"}) {
     if (environment.contains(key)) description[key] = environment[key];
+  }
+  if (is_fine_tuning) {
+    description["steps"] = num_lines(path / "metrics.jsonl");
+    description["checkpoints"] = describe_checkpoints(path / "checkpoints");
+    description["is_finished"] = std::filesystem::exists(path / "model");
+    description["total_bytes"] = bytes_below(path);
+    return description;
   }
   uint64_t num_iterations = 0, num_steps = 0;
   if (std::filesystem::exists(path / "metrics.jsonl")) {
@@ -216,6 +246,7 @@ Description describe_run(const Path& path, const Path&) {
   for (const auto& checkpoint : io::list_checkpoints(path / "checkpoints"))
     checkpoints.push_back(checkpoint.step);
   description["checkpoints_at_step"] = checkpoints;
+  description["checkpoints"] = describe_checkpoints(path / "checkpoints");
   description["banks"] = names_in(path / "banks", ".jsonl");
   description["rollouts"] = names_in(path / "rollouts", ".jsonl").size();
   description["evaluations"] = names_in(path / "eval", "");

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <new>
@@ -75,6 +76,25 @@ bool works_in_ranks(const std::string& command) {
   static const std::set<std::string> names = {"train", "resume",   "generate", "score",
                                               "eval",  "diagnose", "doctor"};
   return names.contains(command);
+}
+
+// What --help of a command would not say: these belong to the program.
+void name_common_options(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    command->footer(command->get_footer() +
+                    "\nEverywhere: --threads N, --quiet (no progress), --json (JSON lines)");
+    name_common_options(*command);
+  }
+}
+
+// Shells replace ~/ where a word begins with it, not in --out=~/x or student=~/x: done here for all commands.
+std::vector<std::string> with_home(std::span<char*> words) {
+  std::vector<std::string> result(words.begin(), words.end());
+  const char* home = std::getenv("HOME");
+  for (std::string& word : result)
+    if (const size_t at = word.find("=~/"); home && at != std::string::npos && at == word.find('='))
+      word.replace(at + 1, 1, home);
+  return result;
 }
 
 void configure(CLI::App& app) {
@@ -178,8 +198,11 @@ int run(int argument_count, char** arguments) {
   CLI::App app;
   configure(app);
   add_commands(app);
+  name_common_options(app);
   try {
-    app.parse(argument_count, arguments);
+    std::vector<std::string> rest = with_home(words.subspan(1));
+    std::reverse(rest.begin(), rest.end());  // as CLI11 wants them
+    app.parse(std::move(rest));
     if (std::fflush(stdout) != 0) fail("stdout: cannot write the result (full disk or closed pipe?)");
     return 0;
   } catch (const CLI::Success& success) {

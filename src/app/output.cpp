@@ -12,7 +12,13 @@ namespace fs = std::filesystem;
 
 CLI::Option* add_output(CLI::App& command, Output& output, const std::string& help) {
   command.add_flag("--overwrite", output.overwrites, "replace an output that exists");
-  return command.add_option("--out", output.path, help);
+  return command.add_option("--out", output.path, help + "; - is standard output")
+      ->transform(CLI::Validator(
+          [](std::string& path) -> std::string {
+            if (path == "-") path = kStandardOutput;
+            return "";
+          },
+          ""));
 }
 
 void refuse_inputs(const std::string& output, std::initializer_list<std::string> inputs) {
@@ -26,7 +32,7 @@ void check_output(const Output& output, std::initializer_list<std::string> input
   if (output.path.empty()) return;
   refuse_inputs(output.path, inputs);
   std::error_code ignored;
-  if (!output.overwrites && fs::is_regular_file(output.path, ignored))
+  if (!output.overwrites && !output.is_standard() && fs::is_regular_file(output.path, ignored))
     fail(output.path, ": exists already; --overwrite replaces it, or choose another --out");
 }
 

@@ -5,6 +5,8 @@
 #include <initializer_list>
 #include <string>
 
+#include "base/standard_streams.h"
+
 namespace ropd::app {
 
 // Exit codes of the program: 0 done, 1 failed, 2 wrong usage, and
@@ -14,9 +16,10 @@ inline constexpr int kStopped =
 struct Output {
   std::string path;
   bool overwrites = false;
+  bool is_standard() const { return path == kStandardOutput; }  // so nothing else may go there
 };
 
-// --out and --overwrite.
+// --out, where `-` is standard output, and --overwrite.
 CLI::Option* add_output(CLI::App& command, Output& output, const std::string& help);
 
 // Before anything is computed. Fails when the output exists and may not be replaced, or is one of the inputs

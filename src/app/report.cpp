@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "base/json.h"
 #include "report/page.h"
 
@@ -23,7 +24,7 @@ Examples:
 
 struct ReportOptions {
   std::vector<std::string> runs;
-  std::string out = "report.html";
+  Output out{.path = "report.html"};
   std::string title = "On-policy distillation";
 };
 
@@ -34,17 +35,20 @@ void add_report(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("report", "tables and figures of runs in one self-contained HTML file");
   command->add_option("runs", options->runs, "folders, each DIR or NAME=DIR")->required()->expected(1, 256);
-  command
-      ->add_option("--out", options->out, "the page; NAME_files/ beside it holds figures and tables as files")
+  add_output(*command, options->out, "the page; NAME_files/ beside it holds figures and tables as files")
       ->capture_default_str();
   command->add_option("--title", options->title, "heading of the page")->capture_default_str();
   command->footer(kExamples);
   command->callback([options, command] {
-    const size_t num_figures = report::write_report(options->runs, options->out, options->title);
+    if (options->out.is_standard())
+      throw CLI::ValidationError("--out", "a report has files beside it; expected the name of a file");
+    check_output(options->out, {});
+    const std::string& path = options->out.path;
+    const size_t num_figures = report::write_report(options->runs, path, options->title);
     if (wants_json(*command))
-      std::printf("%s\n", Json{{"report", options->out}, {"figures", num_figures}}.dump().c_str());
+      std::printf("%s\n", Json{{"report", path}, {"figures", num_figures}}.dump().c_str());
     else
-      std::printf("%s (%zu figures)\n", options->out.c_str(), num_figures);
+      std::printf("%s (%zu figures)\n", path.c_str(), num_figures);
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <unordered_map>
 
@@ -13,8 +14,10 @@
 #include "app/ranks.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/sha256.h"
 #include "base/stop.h"
 #include "comm/agreement.h"
 #include "distill/crew_scorer.h"
@@ -23,6 +26,7 @@
 #include "io/model_directory.h"
 #include "io/rollout_file.h"
 #include "io/score_file.h"
+#include "io/score_stream.h"
 #include "rollout/fingerprint.h"
 #include "text/prompt_renderer.h"
 #include "train/run_parts.h"
@@ -90,6 +94,8 @@ class GivenModels final : public distill::Scorer {
     comm::require_agreement(crew.world(), facts);
   }
   const ModelConfig& student_config() const { return student_.config(); }
+  std::string student_identity() { return identity(student_); }
+  std::string teacher_identity() { return teacher_ ? identity(*teacher_) : ""; }
   // Tokens that are scored before their scores are written: enough for a pass of a streamed model.
   int64_t piece_tokens() {
     const auto of = [&](const model::Weights& weights) {
@@ -123,14 +129,37 @@ class GivenModels final : public distill::Scorer {
   distill::ScoringConfig config_, teacher_config_;
   model::Workspace workspace_, teacher_workspace_;
 
+  std::string identity(model::BoundedModel& model) const {
+    return rollout::weights_fingerprint(model.weights(config_.batch_tokens)) + " " +
+           sha256_file(model.directory().base_path() / "config.json");
+  }
   model::Weights student() { return student_.weights(config_.batch_tokens); }
   model::Weights teacher() { return teacher_->weights(config_.batch_tokens); }
 };
 
+// All that the scores depend on, as one line: an interrupted command goes on only with the same.
+std::string origin_of(const Options& options, const std::vector<Rollout>& rollouts, GivenModels& models) {
+  Sha256 rows;
+  for (const Rollout& rollout : rollouts) rows.add(io::rollout_line(rollout));
+  return Json{{"rollouts", rows.hexadecimal()},
+              {"student", models.student_identity()},
+              {"teacher", models.teacher_identity()},
+              {"queries", options.queries.empty() ? "" : sha256_file(options.queries)},
+              {"prompt", {options.prompt_prefix, options.prompt_suffix}},
+              {"top_k", options.top_k},
+              {"precision", options.precision},
+              {"temperatures", {options.temperature, options.teacher_temperature}}}
+      .dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
 void run(const Options& options) {
   install_stop_handlers();
   comm::Crew& crew = join_crew();
-  if (crew.leads()) check_output(options.out, {options.rollouts, options.queries});
+  if (crew.leads()) {
+    check_output(options.out, {options.rollouts, options.queries});
+    refuse_inputs(io::partial_scores(options.out.path), {options.rollouts, options.queries});
+    if (options.out.overwrites) std::filesystem::remove(io::partial_scores(options.out.path));
+  }
   GivenModels models(options, crew);
   distill::CrewScorer scorer(models, crew);
   if (!crew.leads()) assist(crew);
@@ -138,26 +167,31 @@ void run(const Options& options) {
   const auto rollouts =
       io::read_rollouts(options.rollouts, {.vocab_size = models.student_config().vocab_size});
   distill::check_rollouts(rollouts, models.student_config());
-  AtomicFile out(options.out.path);
+  io::ScoreStream out(options.out.path, origin_of(options, rollouts, models));
+  const auto rest = std::span(rollouts).subspan(std::min<size_t>(out.num_done(), rollouts.size()));
+  if (out.num_done() > 0)
+    log_info(options.out.path, ": ", out.num_done(), " of ", rollouts.size(), " scores are there, going on");
   Progress progress("score", rollouts.size(), "tok");
   uint64_t tokens = 0;
   // In pieces, so that scores of a long file are not all held in memory.
   for (const auto& [begin, end] :
-       model::pack_in_order(rollouts.size(), models.piece_tokens() * crew.world().size(), [&](size_t i) {
-         return static_cast<int64_t>(rollouts[i].prompt_ids.size() + rollouts[i].response_ids.size());
+       model::pack_in_order(rest.size(), models.piece_tokens() * crew.world().size(), [&](size_t i) {
+         return static_cast<int64_t>(rest[i].prompt_ids.size() + rest[i].response_ids.size());
        })) {
-    for (const Scores& s : scorer.score(std::span(rollouts).subspan(begin, end - begin), {}).scores) {
-      out.write(io::scores_line(s) + "\n");
+    for (const Scores& s : scorer.score(rest.subspan(begin, end - begin), {}).scores) {
+      out.add(io::scores_line(s));
       tokens += s.sampled_logprobs.size();
     }
-    progress.update(end, tokens);
-    if (stop_requested() && end < rollouts.size())
-      end_stopped("stopped; " + options.out.path + " was not written, the same command begins again");
+    out.sync();
+    progress.update(out.num_done(), tokens);
+    if (stop_requested() && end < rest.size())
+      end_stopped(options.out.path + ": stopped with " + std::to_string(out.num_done()) + " of " +
+                  std::to_string(rollouts.size()) + " scores; the same command " +
+                  (options.out.is_standard() ? "begins again" : "goes on from here"));
   }
   progress.finish();
-  out.commit();
-  log_streamed("model", student.counts());
-  if (teacher) log_streamed("teacher", teacher->counts());
+  out.finish();
+  models.tell();
 }
 
 }  // namespace
@@ -175,8 +209,11 @@ void add_score(CLI::App& app) {
       ->check(CLI::ExistingDirectory)
       ->transform(to_model());
   add_base(*command, "--teacher-base", options->teacher_base);
-  command->add_option("--rollouts", options->rollouts, "JSONL with query_id, prompt_ids, response_ids")
+  command
+      ->add_option("--rollouts", options->rollouts,
+                   "JSONL with query_id, prompt_ids, response_ids; - is standard input")
       ->required()
+      ->transform(or_standard_input())
       ->check(CLI::ExistingFile);
   command->add_option("--top-k", options->top_k, "candidates a position, most likely under the student")
       ->check(CLI::Range(0, 1024))
@@ -199,7 +236,8 @@ void add_score(CLI::App& app) {
       ->check(CLI::ExistingFile);
   command->add_option("--prompt-prefix", options->prompt_prefix, "put before each of them");
   command->add_option("--prompt-suffix", options->prompt_suffix, "put behind each of them");
-  add_output(*command, options->out, "JSONL of scores; appears whole")->required();
+  add_output(*command, options->out, "JSONL of scores; appears whole, an interrupted command goes on")
+      ->required();
   command->footer(
       "Example:\n  ropd score --model models/Qwen3-0.6B --teacher models/Qwen3-4B --rollouts bank.jsonl "
       "--out scores.jsonl");

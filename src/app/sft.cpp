@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "io/model_directory.h"
-#include "train/sft.h"
+#include "io/model_path.h"
+#include "train/sft_run.h"
 
 namespace ropd::app {
 
@@ -27,20 +27,15 @@ void add_sft(CLI::App& app) {
   command->add_option("overrides", options->overrides, "key=value, e.g. learning_rate=2e-5 epochs=3");
   command->footer(
       "Example:\n  ropd sft sft.yaml model=models/Qwen3-0.6B data=pairs.jsonl output=runs/sft\n"
-      "The same command goes on where an interrupted run stopped.");
+      "The same command, or ropd resume, goes on where an interrupted run stopped.");
   command->callback([options] {
-    const auto config = load_config<train::SftConfig>(options->config, options->overrides);
+    auto config = load_config<train::SftConfig>(options->config, options->overrides);
     for (const auto& [key, value] :
          {std::pair{"model", &config.model}, {"data", &config.data}, {"output", &config.output}})
       if (value->empty()) fail(options->config, ": ", key, " is required");
+    config.model = io::find_model(config.model).string();
     install_stop_handlers();
-    const auto data = train::load_sft_data(config);
-    log_info(config.data, ": ", data.num_examples, " examples, ", data.steps, " steps");
-    const auto outcome = train::run_sft(config, data.examples, data.steps, [&] {
-      const io::ModelDirectory directory(config.model);
-      if (directory.config().is_moe()) fail(config.model, ": mixture-of-experts models cannot be trained");
-      return model::Parameters::load(directory);
-    });
+    const auto outcome = train::fine_tune(config);
     if (outcome == train::RunOutcome::stopped) end_stopped();
     log_info("done: ", config.output, "/model");
   });

@@ -155,6 +155,7 @@ void run_tokenize(const CLI::App& command, const TokenizeOptions& options) {
   }
   progress.finish();
   out.commit();
+  if (options.out.is_standard()) return;
   if (wants_json(command))
     std::printf(
         "%s\n",
@@ -178,7 +179,9 @@ void add_tokenize(CLI::App& app) {
   command->add_flag("--chat", options->is_chat, "render \"messages\" with the generation prompt");
   command->add_flag("--no-thinking", options->is_without_thinking,
                     "pass enable_thinking=false to the template");
-  command->add_option("--in", options->in, "JSONL file with \"text\" or \"messages\"")->required();
+  command->add_option("--in", options->in, "JSONL file with \"text\" or \"messages\"; - is standard input")
+      ->required()
+      ->transform(or_standard_input());
   add_output(*command, options->out, "JSONL file to write")->required();
   command->callback([command, options] {
     check_output(options->out, {options->in});

@@ -8,11 +8,13 @@
 #include "app/output.h"
 #include "app/plan.h"
 #include "app/ranks.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "comm/mpi_world.h"
 #include "train/run_parts.h"
 #include "train/session.h"
+#include "train/sft_run.h"
 
 namespace ropd::app {
 namespace {
@@ -83,6 +85,13 @@ void add_resume(CLI::App& app) {
     crew.expect_service();
     std::string line = "ropd resume " + options->directory;
     for (const std::string& setting : options->resume.overrides) line += " " + setting;
+    if (train::is_sft_run(options->directory)) {
+      if (!options->resume.overrides.empty() || options->resume.starts_over)
+        fail(options->directory,
+             ": a fine-tuning run; its settings cannot change and it cannot start over here, "
+             "choose another output");
+      return report(train::resume_sft(options->directory), options->directory);
+    }
     report(train::resume_run(options->directory, line, {}, options->resume, crew), options->directory);
   });
 }

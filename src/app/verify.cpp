@@ -15,6 +15,7 @@
 #include "io/model_path.h"
 #include "io/rollout_file.h"
 #include "model/weights.h"
+#include "train/sft_run.h"
 #include "train/verify_run.h"
 
 namespace ropd::app {
@@ -55,7 +56,8 @@ Verification verify(const Path& path, const Path& base) {
   if (!fs::exists(path)) fail(path.string(), ": does not exist");
   if (fs::is_directory(path)) {
     if (fs::exists(path / "MANIFEST.json")) return verify_checkpoint(path);
-    if (fs::exists(path / "config.yaml")) return train::verify_run(path);
+    if (fs::exists(path / "config.yaml"))
+      return train::is_sft_run(path) ? train::verify_sft_run(path) : train::verify_run(path);
     if (io::is_model(path)) return verify_model(path, base);
     fail(path.string(),
          ": neither a run (config.yaml) nor a checkpoint (MANIFEST.json) nor a model (config.json) nor an "

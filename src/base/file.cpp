@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/mapped_regions.h"
 #include "base/sha256.h"
+#include "base/standard_streams.h"
 
 namespace ropd {
 namespace {
@@ -91,6 +92,11 @@ size_t read_some(int descriptor, char* buffer, size_t bytes, const Path& path) {
     if (got >= 0) return static_cast<size_t>(got);
     if (errno != EINTR) fail(path.string(), ": cannot read: ", reason(errno));
   }
+}
+
+// Pipes that have somebody at the other end: the shell's <(command), and standard input.
+bool is_given_pipe(const Path& path) {
+  return path.string().starts_with("/dev/fd/") || path == kStandardInput;
 }
 
 Path folder_of(const Path& path) { return path.has_parent_path() ? path.parent_path() : Path("."); }
@@ -174,8 +180,7 @@ std::string read_file(const Path& path, uint64_t max_bytes) {
   const Descriptor descriptor(path, O_RDONLY | O_NONBLOCK, "open");
   const auto status = status_of(descriptor.get(), path);
   if (S_ISFIFO(status.st_mode)) {
-    // The shell's <(command) has somebody at the other end; a pipe with a name may wait for ever.
-    if (!path.string().starts_with("/dev/fd/")) fail(path.string(), ": is a pipe, expected a file");
+    if (!is_given_pipe(path)) fail(path.string(), ": is a pipe that may wait for ever, expected a file");
     ::fcntl(descriptor.get(), F_SETFL, ::fcntl(descriptor.get(), F_GETFL) & ~O_NONBLOCK);
   }
   if (S_ISDIR(status.st_mode)) fail(path.string(), ": is a folder, expected a file");
@@ -195,8 +200,10 @@ std::string read_file(const Path& path, uint64_t max_bytes) {
 
 AtomicFile::AtomicFile(Path path) : path_(std::move(path)) {
   if (path_.filename().empty()) fail("'", path_.string(), "': not the name of a file");
-  if (is_special(path_)) {
-    descriptor_ = open_file(path_, O_WRONLY);
+  const bool is_standard = path_ == kStandardOutput;
+  if (is_standard || is_special(path_)) {
+    // Opened anew, a file behind standard output would be written from its beginning.
+    descriptor_ = is_standard ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) : open_file(path_, O_WRONLY);
     if (descriptor_ < 0) fail(path_.string(), ": cannot open for writing: ", reason(errno));
     return;
   }

@@ -10,6 +10,7 @@
 #include "base/progress.h"
 #include "eval/responses.h"
 #include "eval/summary.h"
+#include "io/durable_folder.h"
 #include "rollout/streams.h"
 #include "text/prompt_renderer.h"
 
@@ -72,7 +73,9 @@ void check_record(const Path& directory, const Json& record) {
   for (const auto& [key, value] : record.items())
     if (is_compared(key) && found.value(key, Json()) != value)
       fail(path.string(), ": ", key, " is ", found.value(key, Json()).dump(), ", this evaluation has ",
-           value.dump(), " (responses of another model, suite or setting; use another --out)");
+           value.dump(),
+           " (responses of another model, suite or setting; --overwrite samples anew, or choose another "
+           "--out)");
 }
 
 }  // namespace
@@ -112,7 +115,7 @@ GenerationResult generate_responses(rollout::Generator& generator, const Suite& 
                                     const text::Tokenizer& tokenizer, const text::ChatTemplate& chat_template,
                                     const Path& directory, const GenerationOrigin& origin) {
   const Path path = directory / "responses.jsonl";
-  std::filesystem::create_directories(directory);
+  io::make_durable_folder(directory);
   check_record(directory, generation_record(generator, suite, tokenizer, chat_template, origin));
   GenerationResult result;
   std::vector<ResponseId> missing;

@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "base/error.h"
@@ -12,13 +13,22 @@ namespace ropd::io {
 
 namespace {
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-}
+constexpr uint64_t kMaxStreamBytes = uint64_t{1} << 34;
+}  // namespace
 
 JsonlReader::JsonlReader(const Path& path, uint64_t max_line_bytes)
-    : file_(path), text_(file_.text()), name_(path.string()), max_line_bytes_(max_line_bytes) {
+    : name_(path.string()), max_line_bytes_(max_line_bytes) {
+  std::error_code error;
+  if (std::filesystem::is_fifo(path, error) || std::filesystem::is_character_file(path, error)) {
+    held_ = read_file(path, kMaxStreamBytes);
+    text_ = held_;
+  } else {
+    file_ = MappedFile(path);
+    text_ = file_.text();
+  }
   if (auto text = uncompressed_text(text_, name_)) {
-    uncompressed_ = std::move(*text);
-    text_ = uncompressed_;
+    held_ = std::move(*text);
+    text_ = held_;
     file_ = {};
   }
   if (text_.starts_with(kByteOrderMark)) position_ = kByteOrderMark.size();

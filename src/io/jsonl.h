@@ -1,5 +1,5 @@
 // Lines of a JSONL file, read from a mapping without copying; gzip and zstd files are uncompressed into
-// memory first.
+// memory first, standard input and other pipes are read into it.
 // Accepts a byte-order mark, CRLF, blank lines and a last line without newline. A line longer than the limit,
 // broken UTF-8 and wrong JSON are refused with "file:line". Not thread-safe; the text of a line lives as long
 // as the reader.
@@ -41,7 +41,7 @@ class JsonlReader {
  private:
   // constant after construction
   MappedFile file_;
-  std::string uncompressed_;  // text_ refers to it where the file is compressed
+  std::string held_;  // the content of what is not used as mapped: compressed files, pipes
   std::string_view text_;
   std::string name_;
   uint64_t max_line_bytes_;

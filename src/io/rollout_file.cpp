@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/sha256.h"
+#include "io/checked_lines.h"
 #include "io/jsonl.h"
 
 namespace ropd::io {
@@ -320,13 +321,6 @@ void remove_bank(const Path& bank) {
 
 // --- the stream ---
 
-namespace {
-
-// Behind a row of the partial file, which lies open between sessions.
-std::string checksum(std::string_view row) { return "\t" + sha256(row).substr(0, 16); }
-
-}  // namespace
-
 BankStream::BankStream(Path bank, std::vector<RolloutKey> requests, const BankMeta& meta,
                        const RolloutLimits& limits)
     : bank_(std::move(bank)),
@@ -379,12 +373,11 @@ uint64_t BankStream::read_partial(const RolloutLimits& limits) {
   uint64_t begin = 0, number = 0;
   for (size_t end; (end = content.find('\n', begin)) != std::string_view::npos; begin = end + 1) {
     const std::string where = partial_.string() + ":" + std::to_string(++number);
-    const std::string_view line = content.substr(begin, end - begin), row = line.substr(0, line.rfind('\t'));
+    const auto row = checked_row(content.substr(begin, end - begin));
     Rollout rollout;
     try {
-      if (row.size() == line.size() || line.substr(row.size()) != checksum(row))
-        fail(where, ": its checksum does not fit");
-      rollout = parse_rollout(row, where, limits).rollout;
+      if (!row) fail(where, ": its checksum does not fit");
+      rollout = parse_rollout(*row, where, limits).rollout;
     } catch (const Error& error) {
       log_warning(
           error.what());  // a crash of the machine can leave such a tail; its responses are sampled again
@@ -394,7 +387,7 @@ uint64_t BankStream::read_partial(const RolloutLimits& limits) {
     if (found == request_index_.end())
       fail(where, ": query \"", rollout.query_id, "\" sample ", rollout.sample, " was not requested");
     if (lines_[found->second].size == 0) ++num_done_;
-    lines_[found->second] = {begin, row.size()};
+    lines_[found->second] = {begin, row->size()};
   }
   return begin;
 }
@@ -420,7 +413,7 @@ void BankStream::add(const Rollout& rollout) {
          " was not requested or is there already");
   const std::string line = rollout_line(rollout);
   const uint64_t begin = file_->size();
-  file_->append_unsynced(line + checksum(line));
+  file_->append_unsynced(with_checksum(line));
   lines_[found->second] = {begin, line.size()};
   ++num_done_;
 }

@@ -18,6 +18,7 @@
 #include "base/progress.h"
 #include "base/threads.h"
 #include "base/version.h"
+#include "io/durable_folder.h"
 
 namespace ropd::io {
 namespace {
@@ -27,12 +28,6 @@ namespace fs = std::filesystem;
 std::string padded(uint64_t value, size_t width) {
   std::string digits = std::to_string(value);
   return digits.size() < width ? std::string(width - digits.size(), '0') + digits : digits;
-}
-
-void make_folder(const Path& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) fail(path.string(), ": cannot create the folder: ", error.message());
 }
 
 // The value of the first "key : value" line of a /proc file.
@@ -103,14 +98,13 @@ void RunDirectory::require_new(const Path& path) {
 RunDirectory RunDirectory::create(Path path, std::string_view resolved_config_yaml,
                                   std::string_view environment_json, std::string_view inputs_json) {
   require_new(path);
-  make_folder(path);
+  make_durable_folder(path);
   RunDirectory run(std::move(path));
   require_new(run.path_);  // nobody else may have made it meanwhile
   write_file_atomically(run.environment(), environment_json);
   if (!inputs_json.empty()) write_file_atomically(run.inputs(), inputs_json);
   write_file_atomically(run.config(), resolved_config_yaml);
-  for (const char* name : {"banks", "rollouts", "checkpoints"}) make_folder(run.path_ / name);
-  sync_directory(run.path_.has_parent_path() ? run.path_.parent_path() : Path("."));
+  for (const char* name : {"banks", "rollouts", "checkpoints"}) make_durable_folder(run.path_ / name);
   return run;
 }
 
@@ -119,7 +113,7 @@ RunDirectory RunDirectory::open(Path path) {
   if (!fs::exists(path / "config.yaml"))
     fail(path.string(), ": has no config.yaml, expected a run directory made by `ropd train`");
   RunDirectory run(std::move(path));
-  for (const char* name : {"banks", "rollouts", "checkpoints"}) make_folder(run.path_ / name);
+  for (const char* name : {"banks", "rollouts", "checkpoints"}) make_durable_folder(run.path_ / name);
   return run;
 }
 

@@ -27,7 +27,7 @@ std::string right_aligned(const std::string& text, size_t width) {
 
 // On one line.
 std::string candidate_text(const std::string& text) {
-  std::string shown = token_text(text, kMaxCandidateCharacters);
+  std::string shown = token_text(text, kMaxCandidateCharacters - 1);  // and an ellipsis
   std::erase(shown, '\n');
   return shown;
 }

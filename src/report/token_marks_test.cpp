@@ -36,7 +36,7 @@ TEST(TokenText, ShowsWhatCannotBeSeen) {
   EXPECT_EQ(token_text("", 9), "·");
   EXPECT_EQ(token_text("a\n", 9), "a↵\n");
   EXPECT_EQ(token_text("\x1b[2J", 9), "␛[2J");
-  EXPECT_EQ(token_text("abcdef", 3), "ab…");
+  EXPECT_EQ(token_text("abcdef", 3), "abc…");
 }
 
 TEST(TokenDetails, NameBothModelsAndTheCandidatesInColumns) {

@@ -12,6 +12,7 @@
 #include "base/progress.h"
 #include "base/stop.h"
 #include "eval/suite.h"
+#include "io/durable_folder.h"
 #include "study/claim.h"
 #include "study/graph_state.h"
 #include "study/tables.h"
@@ -82,7 +83,7 @@ bool Study::make(const Plan& plan, const Node& node, Forecast& forecast) const {
 
 bool Study::work(const WorkOptions& options) {
   check_suites(file_.config);
-  std::filesystem::create_directories(store_.root());
+  io::make_durable_folder(store_.root());
   Forecast own;
   Forecast& forecast = options.forecast ? *options.forecast : own;
   bool has_waited = false;

@@ -12,6 +12,7 @@
 #include "eval/responses.h"
 #include "eval/samples.h"
 #include "io/checkpoint.h"
+#include "io/durable_folder.h"
 #include "io/model_directory.h"
 #include "io/model_path.h"
 #include "io/run_directory.h"
@@ -54,13 +55,15 @@ std::optional<FoundState> nearest_state(const Workshop& workshop, const Node& no
 }
 
 void copy_bank(const Path& bank, const Path& run) {
-  std::filesystem::create_directories(run / "banks");
+  io::make_durable_folder(run / "banks");
   for (const char* ending : {".jsonl", ".meta.json"}) {
     const Path to = (run / "banks" / "initial").string() + ending;
     if (std::filesystem::exists(to)) continue;
     const Path from = Path(bank).replace_extension(ending), temporary = to.string() + ".copying";
     std::filesystem::copy_file(from, temporary, std::filesystem::copy_options::overwrite_existing);
+    sync_file(temporary);
     std::filesystem::rename(temporary, to);
+    sync_directory(to.parent_path());
   }
 }
 
@@ -143,7 +146,7 @@ bool sample_queries(const Node& node, const train::TrainConfig& config, const Pa
   options.decode = [&](std::span<const Token> ids) {
     return models.student_renderer->tokenizer().decode(ids);
   };
-  std::filesystem::create_directories(path.parent_path());
+  io::make_durable_folder(path.parent_path());
   return rollout::make_bank(
              engine, train::take_requests(queries, 0, count, stream, config.data.grouped), path,
              {.model = model.string(), .fingerprint = rollout::weights_fingerprint(weights)}, options)
@@ -274,7 +277,7 @@ bool make_diagnosis(const Workshop& workshop, const Node& node) {
                  {"response_less_likely", less_likely_by_response(prefixes, before, after)}};
   if (diagnosis.probes) result["probe"] = probe(diagnosis, config, student_path, teacher, prefixes.rollouts);
   const Path path = workshop.store.diagnosis(node.id);
-  std::filesystem::create_directories(path.parent_path());
+  io::make_durable_folder(path.parent_path());
   write_file_atomically(path, result.dump() + "\n");
   return true;
 }

@@ -46,7 +46,8 @@ class AdapterLearnerTest : public testing::Test {
   };
   // Two shards of a microbatch of three responses.
   Minibatch minibatch(AdapterLearner& learner, const model::Weights& teacher) const {
-    distill::LocalScorer scorer{[&learner] { return learner.weights(); }, teacher, std::nullopt, {}};
+    distill::LocalScorer scorer{
+        [&learner] { return learner.weights(); }, [&teacher] { return teacher; }, std::nullopt, {}};
     const auto scoring = scorer.score(rollouts_, {});
     Minibatch result;
     for (size_t i = 0; i < rollouts_.size(); ++i)
@@ -59,7 +60,8 @@ class AdapterLearnerTest : public testing::Test {
     return result;
   }
   MinibatchGradient gradient(AdapterLearner& learner, const model::Weights& teacher) const {
-    distill::LocalScorer scorer{[&learner] { return learner.weights(); }, teacher, std::nullopt, {}};
+    distill::LocalScorer scorer{
+        [&learner] { return learner.weights(); }, [&teacher] { return teacher; }, std::nullopt, {}};
     return learner.gradient(minibatch(learner, teacher).shards, {}, scorer);
   }
   model::Weights teacher() const {

@@ -135,9 +135,9 @@ TEST_F(FullLearnerTest, ANonFiniteGradientIsNamed) {
 }
 
 TEST_F(FullLearnerTest, GoesOnFromARoundedModelBitForBit) {
-  FullLearnerConfig rounds = config();
+  LearnerConfig rounds = config();
   rounds.stored = DType::bf16;
-  FullLearner whole(start(), rounds), later(start(), config());
+  FullLearner whole(start(), rounds, files()), later(start(), config(), files());
   step(whole);
   const Path folder = world_.path("checkpoint");
   std::filesystem::create_directories(folder);
@@ -159,15 +159,15 @@ TEST_F(FullLearnerTest, GoesOnFromARoundedModelBitForBit) {
 }
 
 TEST_F(FullLearnerTest, DoesNotGoOnFromARoundedModelAlone) {
-  FullLearnerConfig rounds = config();
+  LearnerConfig rounds = config();
   rounds.stored = DType::bf16;
-  FullLearner learner(start(), rounds);
+  FullLearner learner(start(), rounds, files());
   const Path folder = world_.path("checkpoint");
   std::filesystem::create_directories(folder);
   const LearnerState state = learner.save(folder, "");
   std::filesystem::remove(folder / "master.safetensors");
   EXPECT_THAT(error_of([&] { learner.restore(folder, state); }),
-              HasSubstr("as BF16 and there is no master.safetensors"));
+              HasSubstr("rounded (not F32) and there is no master.safetensors"));
 }
 
 TEST_F(FullLearnerTest, GoesOnFromACheckpointBitForBit) {

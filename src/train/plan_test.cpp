@@ -62,8 +62,9 @@ TEST(Plan, MemoryPartsAddUpAndFollowTheParameters) {
 
 TEST(Plan, AnAdapterCountsByItsOwnParametersAndTheStudentAsStored) {
   const test::TinyWorld world;
-  const Plan all = make_plan(world.config("run"), 1e9),
-             plan = make_plan(world.config("run", {"adapter={rank: 2, targets: [q_proj, down_proj]}"}), 1e9);
+  const Plan all = make_plan(world.config("run"), {.flops = 1e9}),
+             plan = make_plan(world.config("run", {"adapter={rank: 2, targets: [q_proj, down_proj]}"}),
+                              {.flops = 1e9});
   const uint64_t adapter = 2 * 2 * ((24 + 20) + (20 + 28));  // two layers, rank 2
   EXPECT_EQ(plan.trained_parameters, adapter);
   EXPECT_EQ(bytes_of(plan, "student weights (mapped"), 4 * plan.student_parameters);

@@ -115,19 +115,56 @@ std::unique_ptr<FlatLearner> make_learner(const SftConfig& config,
       AdapterBase(model), first_adapter(*model, *config.adapter, config.seed), learner_config(config));
 }
 
+// The run's folder, new or as it was left, and what it reads.
+struct SftRun {
+  io::RunDirectory directory;
+  io::InputLedger ledger;
+};
+
+SftRun open_run(const SftConfig& config, const std::string& yaml) {
+  const Path output = config.output;
+  const auto hold_all = [&](io::InputLedger& ledger) {
+    for (const auto& [role, files] : sft_inputs(config)) ledger.hold(role, files);
+  };
+  if (std::filesystem::exists(output / "config.yaml")) {
+    if (read_file(output / "config.yaml") != yaml)
+      fail(output.string(),
+           ": holds another run (its config.yaml differs); choose another output or remove it");
+    auto directory = io::RunDirectory::open(output);
+    io::InputLedger ledger(directory.inputs());
+    if (!ledger.config().empty() && ledger.config() != yaml)
+      fail(directory.config().string(), ": edited since the run began; put it back or choose another output");
+    hold_all(ledger);
+    if (ledger.config().empty()) {  // of an earlier version
+      ledger.set_config(yaml);
+      ledger.set_directory(std::filesystem::current_path());
+    }
+    ledger.save();
+    return {std::move(directory), std::move(ledger)};
+  }
+  io::InputLedger ledger(output / "inputs.json", io::InputLedger::New{});
+  hold_all(ledger);
+  ledger.set_config(yaml);
+  ledger.set_directory(std::filesystem::current_path());
+  auto directory =
+      io::RunDirectory::create(output, yaml, io::describe_environment("ropd sft"), ledger.text());
+  return {std::move(directory), std::move(ledger)};
+}
+
 }  // namespace
 
+std::map<std::string, std::vector<io::InputFile>> sft_inputs(const SftConfig& config) {
+  std::map<std::string, std::vector<io::InputFile>> inputs;
+  if (std::filesystem::is_directory(config.model)) inputs["model"] = io::model_files(config.model);
+  if (std::filesystem::is_regular_file(config.data)) inputs["data"] = {{"", config.data}};
+  return inputs;
+}
+
 RunOutcome run_sft(const SftConfig& config, const ExampleStream& examples, uint64_t total_steps,
-                   const std::function<model::Parameters()>& start) {
+                   const std::function<model::Parameters()>& start, std::string yaml) {
   const Path output = config.output;
-  const std::string yaml = config_to_yaml(config, true);
-  const bool exists = std::filesystem::exists(output / "config.yaml");
-  if (exists && read_file(output / "config.yaml") != yaml)
-    fail(output.string(),
-         ": holds another run (its config.yaml differs); choose another output or remove it");
-  const auto directory = exists
-                             ? io::RunDirectory::open(output)
-                             : io::RunDirectory::create(output, yaml, io::describe_environment("ropd sft"));
+  if (yaml.empty()) yaml = config_to_yaml(config, true);
+  auto [directory, ledger] = open_run(config, yaml);
   if (std::filesystem::exists(output / "model")) {
     log_info(output.string(), ": done already");
     return RunOutcome::done;
@@ -142,6 +179,7 @@ RunOutcome run_sft(const SftConfig& config, const ExampleStream& examples, uint6
   }
   io::require_free_space(output, 3 * learner.saved_bytes(), "two checkpoints and the model");
   const auto save = [&] {
+    ledger.check();
     store.save(trainer.steps_done(), {.keep = config.checkpoint_keep, .keep_steps = {}},
                [&](const Path& folder) { trainer.save(folder); });
   };
@@ -183,6 +221,7 @@ RunOutcome run_sft(const SftConfig& config, const ExampleStream& examples, uint6
     }
   }
   metrics.sync();
+  ledger.check();
   learner.save_model(output / "model", kDescription);
   return RunOutcome::done;
 }

@@ -4,12 +4,14 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/config_fields.h"
 #include "base/file.h"
+#include "io/input_ledger.h"
 #include "model/weights.h"
 #include "records/sft_example.h"
 #include "train/adapter_learner.h"
@@ -106,10 +108,14 @@ class SftTrainer {
   uint64_t step_ = 0, next_example_ = 0;
 };
 
+// By role: model and data. Those that are files.
+std::map<std::string, std::vector<io::InputFile>> sft_inputs(const SftConfig& config);
+
 // A whole run with checkpoints; `start` gives the weights of step 0 where all of them are trained. Resumes when
-// config.output holds the same run.
+// config.output holds the same run, whose config.yaml is `yaml`: that of config unless a run is taken up from
+// elsewhere (sft_run.h).
 RunOutcome run_sft(const SftConfig& config, const ExampleStream& examples, uint64_t total_steps,
-                   const std::function<model::Parameters()>& start);
+                   const std::function<model::Parameters()>& start, std::string yaml = "");
 
 // The dataset of config.data as a stream (permuted anew every epoch) and the number of steps for its epochs.
 struct SftData {

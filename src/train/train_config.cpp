@@ -8,6 +8,7 @@
 #include "curriculum/fixed_trigger.h"
 #include "curriculum/noise_trigger.h"
 #include "curriculum/plateau_trigger.h"
+#include "io/model_path.h"
 #include "model/training_pass.h"
 #include "train/minibatch.h"
 
@@ -215,7 +216,10 @@ TrainConfig parse_train_config(std::string_view yaml, std::string_view where,
 }
 
 TrainConfig load_train_config(const Path& path, std::span<const std::string> overrides) {
-  return parse_train_config(read_file(path, 1 << 20), path.string(), overrides);
+  TrainConfig config = parse_train_config(read_file(path, 1 << 20), path.string(), overrides);
+  for (std::string* model : {&config.student, &config.teacher})
+    if (!model->empty()) *model = io::find_model(*model).string();
+  return config;
 }
 
 TrainConfig load_run_config(const Path& path) {

@@ -45,7 +45,7 @@ TEST(FindResponses, NewestFirst) {
   ASSERT_EQ(all["responses"].size(), 3u);
   EXPECT_EQ(all["responses"][0]["query"], "b");
   EXPECT_EQ(all["responses"][2]["query"], "a");
-  EXPECT_EQ(all["responses"][0]["tokens"][0], Json::parse(R"(["4", -0.5, -1.0, []])"));
+  EXPECT_EQ(all["responses"][0]["tokens"][0], Json::parse(R"(["4", -0.5, -1.0, [], "less1"])"));
   EXPECT_EQ(find_responses(run.path(), {.correct = true})["responses"].size(), 1u);
   EXPECT_EQ(find_responses(run / "nothing", {})["responses"].size(), 0u);
 }

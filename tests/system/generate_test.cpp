@@ -2,12 +2,14 @@
 // bad input.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "base/file.h"
 #include "io/rollout_file.h"
 #include "support/model_files.h"
 #include "support/test_data.h"
 #include "system/shell.h"
+#include "torture/traced_program.h"
 
 namespace ropd {
 namespace {
@@ -34,6 +36,15 @@ class Generate : public testing::Test {
                       const std::string& out = "out.jsonl") const {
     return std::string(ROPD_PROGRAM) + " generate --model " + at("model") + " --prompts " + at(prompts) +
            " --out " + at(out) + " " + more;
+  }
+  // The command with its output in killed/, disturbed at one of the calls that change files there.
+  torture::ProgramEnd traced(const std::string& more, const torture::Fault& fault) const {
+    const std::string line = "exec " + command(more, "prompts.jsonl", "killed/out.jsonl");
+    return torture::run_traced({.command = {"/bin/sh", "-c", line},
+                                .folder = directory_ / "killed",
+                                .fault = fault,
+                                .before_call = {},
+                                .on_change = {}});
   }
   // The command fails with this exit code and one line that holds `text`; no response file appears.
   void expect_refused(const std::string& more, int exit_code, const std::string& text,
@@ -102,23 +113,19 @@ TEST_F(Generate, GivesTheSameBytesForAnyNumberOfThreads) {
 TEST_F(Generate, GoesOnAfterAKillWithTheSameBytes) {
   const std::string more = "--n 400 --max-tokens 50 --top-p 0.9 --threads 1";
   ASSERT_EQ(shell(command(more, "prompts.jsonl", "whole.jsonl")).exit_code, 0);
-  // Each round may run twice as long as the one before; whatever a kill leaves behind, the next round goes
-  // on.
-  int kills = 0;
-  for (double seconds = 0.02; !std::filesystem::exists(at("out.jsonl")) && seconds < 60; seconds *= 2)
-    kills += shell("timeout -s KILL " + std::to_string(seconds) + " " + command(more)).exit_code != 0;
-  EXPECT_GT(kills, 0) << "or this test shows nothing";
-  EXPECT_EQ(read_file(at("out.jsonl")), read_file(at("whole.jsonl")));
-  EXPECT_FALSE(std::filesystem::exists(at("out.partial.jsonl")));
+  // Whatever a kill leaves behind, the next round goes on: each comes so many file-changing calls later.
+  std::filesystem::create_directory(at("killed"));
+  for (const uint64_t call : {5, 100, 700}) EXPECT_TRUE(traced(more, {.at = call}).was_killed);
+  ASSERT_EQ(shell(command(more, "prompts.jsonl", "killed/out.jsonl")).exit_code, 0);
+  EXPECT_EQ(read_file(at("killed/out.jsonl")), read_file(at("whole.jsonl")));
+  EXPECT_FALSE(std::filesystem::exists(at("killed/out.partial.jsonl")));
 }
 
 TEST_F(Generate, AnInterruptSaysHowToGoOn) {
-  // Interrupted when the first responses are there, however long that takes. bash lets children in the
-  // background ignore SIGINT, so it is the other signal.
-  const Outcome outcome =
-      shell(command("--n 200000 --max-tokens 50") + " & program=$!; until [ -s " + at("out.partial.jsonl") +
-            " ] || ! kill -0 $program; do sleep 0.05; done; "
-            "kill -TERM $program; wait $program");
+  // When the first responses are written, however long that takes.
+  std::filesystem::create_directory(at("killed"));
+  const auto outcome = traced("--n 200000 --max-tokens 50",
+                              {.at = 20, .kind = torture::Fault::Kind::signal, .signal = SIGTERM});
   EXPECT_EQ(outcome.exit_code, 3);
   EXPECT_THAT(outcome.err, HasSubstr("the same command goes on from here"));
 }

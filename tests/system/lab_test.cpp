@@ -60,9 +60,13 @@ int wait_for(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Where the two folders' files may differ: times, who held a claim, what a machine said of itself.
+// Where the two folders' files may differ: times, processes, who held a claim, what a machine said of itself. A
+// MANIFEST hashes its checkpoint's copy of the metrics, which holds times; all files it lists are compared.
 bool tells_times(const std::string& inside, const std::string& name) {
-  return inside.starts_with("times/") || inside.starts_with("claims/") || name == "environment.json" ||
+  for (const char* file :
+       {"environment.json", "history.jsonl", "inputs.json", "progress.json", "MANIFEST.json"})
+    if (name == file) return true;
+  return inside.starts_with("times/") || inside.starts_with("claims/") ||
          name.find("tfevents") != std::string::npos || name.ends_with(".lock") || name.ends_with(".html") ||
          inside.starts_with("report_files/");
 }

@@ -97,7 +97,7 @@ TEST(Program, GradesLineByLineAndKeepsEveryField) {
             R"({"answer":[3,"4"],"answer_found":true,"correct":true,"extracted":"4","response":"\\boxed{4}"})"
             "\n");
 
-  write_file_atomically(in, good + R"({"text": "\\boxed{4}", "answer": 4})" + "\n");
+  write_file_atomically(in, good + R"({"content": "\\boxed{4}", "answer": 4})" + "\n");
   std::filesystem::remove(out);
   const auto failed = run_ropd("grade --in " + in + " --out " + out);
   EXPECT_EQ(failed.exit_code, 1);

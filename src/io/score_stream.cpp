@@ -1,0 +1,98 @@
+#include "io/score_stream.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/standard_streams.h"
+#include "io/checked_lines.h"
+
+namespace ropd::io {
+namespace {
+
+bool is_stream(const Path& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  return path == kStandardOutput ||
+         (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status));
+}
+
+}  // namespace
+
+Path partial_scores(const Path& out) {
+  Path path = out;
+  return path.replace_extension(".partial.jsonl");
+}
+
+ScoreStream::ScoreStream(Path out, const std::string& origin)
+    : out_(std::move(out)), partial_(partial_scores(out_)) {
+  if (is_stream(out_)) {
+    direct_.emplace(out_);
+    return;
+  }
+  file_.emplace(partial_);
+  take_in(origin);
+}
+
+void ScoreStream::take_in(const std::string& origin) {
+  uint64_t begin = 0;
+  bool has_origin = false;
+  {
+    const MappedFile file(partial_);
+    const std::string_view content = file.text();
+    for (size_t end; (end = content.find('\n', begin)) != std::string_view::npos; begin = end + 1) {
+      const auto row = checked_row(content.substr(begin, end - begin));
+      if (!row) break;
+      if (has_origin) {
+        ++num_done_;
+      } else if (*row != origin) {
+        fail(partial_.string(),
+             ": begun with other rollouts, models or settings; --overwrite begins anew, or choose another "
+             "--out");
+      }
+      has_origin = true;
+    }
+  }
+  if (begin < file_->size()) {
+    log_warning(partial_.string(), ": cut from ", file_->size(), " to ", begin,
+                " bytes, the rest is not whole");
+    file_->cut(begin);
+  }
+  if (!has_origin) file_->append(with_checksum(origin));
+}
+
+void ScoreStream::add(std::string_view row) {
+  if (direct_) {
+    direct_->write(row);
+    direct_->write(std::string_view("\n"));
+  } else {
+    file_->append_unsynced(with_checksum(row));
+  }
+  ++num_done_;
+}
+
+void ScoreStream::sync() {
+  if (file_) file_->sync();
+}
+
+void ScoreStream::finish() {
+  if (direct_) return direct_->commit();
+  file_->sync();
+  {
+    const MappedFile partial(partial_);
+    const std::string_view content = partial.text();
+    AtomicFile whole(out_);
+    uint64_t begin = content.find('\n') + 1;  // behind the origin
+    for (size_t end; (end = content.find('\n', begin)) != std::string_view::npos; begin = end + 1) {
+      const auto row = checked_row(content.substr(begin, end - begin));
+      if (!row) fail(partial_.string(), ": changed while it was written; remove it and begin again");
+      whole.write(*row);
+      whole.write(std::string_view("\n"));
+    }
+    whole.commit();
+  }
+  file_.reset();
+  std::filesystem::remove(partial_);
+}
+
+}  // namespace ropd::io
