@@ -65,8 +65,7 @@ trigger: {watch: always}
   Outcome disturbed(int ranks, const std::string& output, const std::string& then) const {
     return run_shell("cd " + folder_.path().string() + "\n" + test::mpirun(ranks) +
                      train(output, "train.iterations=200 --rank-timeout 3") + " & mpirun=$!\n" +
-                     "until [ \"$(grep -c . " + output +
-                     "/metrics.jsonl 2>/dev/null || true)\" -gt 2 ]; do\n" +
+                     "until [ \"$(cat " + output + "/metrics.jsonl 2>/dev/null | wc -l)\" -gt 2 ]; do\n" +
                      "  kill -0 $mpirun || exit 99; sleep 0.02; done\n" + then + "\nwait $mpirun\n");
   }
 };
