@@ -49,7 +49,7 @@ void add_train(CLI::App& app) {
       "  ropd train recipes/qwen3-0.6b-ropd.yaml train.iterations=5 output=runs/short --dry-run");
   command->callback([options, command] {
     const auto config = train::load_train_config(options->config, options->overrides);
-    if (options->dry_run) return print_plan(*command, config, /*checks_start=*/true, options->ranks);
+    if (options->dry_run) return print_plan(*command, config, /*checks_start=*/true, {.ranks = options->ranks});
     install_stop_handlers();
     comm::Crew& crew = join_crew();
     if (!crew.leads()) end_assisting(train::assist_run(crew, config));

@@ -23,7 +23,7 @@ class CrewScorerTest : public testing::TestWithParam<int> {
   }
   LocalScorer make() const {
     return {[this] { return student_.weights(); },
-            teacher_.weights(),
+            [this] { return teacher_.weights(); },
             std::nullopt,
             {.student = {.top_k = 5}, .teacher = {.top_k = 5}}};
   }

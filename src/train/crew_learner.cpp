@@ -6,7 +6,7 @@
 namespace ropd::train {
 namespace {
 
-enum class Order : uint8_t { gradient, observe, compare, update, save, restore };
+enum class Duty : uint8_t { gradient, observe, compare, update, save, restore };
 
 void put(ByteWriter& writer, const LearnerState& state) {
   writer.put(state.updates).put(state.statistics.has_value());
@@ -39,25 +39,25 @@ std::string CrewLearner::activity(const char* what) const {
 }
 
 void CrewLearner::serve(ByteReader& call) {
-  switch (call.get<Order>()) {
-    case Order::gradient: {
+  switch (call.get<Duty>()) {
+    case Duty::gradient: {
       distill::GradientConfig config;
       distill::get(call, config);
       const auto received = distill::get_shards(call);
       (void)own_.gradient(received.shards, config, scorer_);
       return;
     }
-    case Order::observe:
+    case Duty::observe:
       return own_.observe(call.get<double>());
-    case Order::compare:
+    case Duty::compare:
       return (void)own_.compare();
-    case Order::update: {
+    case Duty::update: {
       const auto learning_rate = call.get<double>(), gradient_scale = call.get<double>();
       return own_.update(learning_rate, gradient_scale);
     }
-    case Order::save:
+    case Duty::save:
       return (void)own_.save({}, {});
-    case Order::restore:
+    case Duty::restore:
       return own_.restore({}, get_state(call));
   }
 }
@@ -66,7 +66,7 @@ MinibatchGradient CrewLearner::gradient(std::span<const distill::Shard> minibatc
                                         const distill::GradientConfig& config, distill::Scorer& scorer) {
   const auto message = [&](int rank) {
     ByteWriter writer;
-    writer.put(Order::gradient);
+    writer.put(Duty::gradient);
     distill::put(writer, config);
     distill::put_shards(writer, minibatch, static_cast<size_t>(rank),
                         static_cast<size_t>(crew_.world().size()));
@@ -83,32 +83,32 @@ MinibatchGradient CrewLearner::gradient(std::span<const distill::SupervisedMicro
 
 void CrewLearner::observe(double scale) {
   const auto call =
-      crew_.call(duty_, activity("gradient statistics"), ByteWriter().put(Order::observe).put(scale).bytes());
+      crew_.call(duty_, activity("gradient statistics"), ByteWriter().put(Duty::observe).put(scale).bytes());
   own_.observe(scale);
 }
 
 curriculum::Comparison CrewLearner::compare() {
   const auto call =
-      crew_.call(duty_, activity("gradient comparison"), ByteWriter().put(Order::compare).bytes());
+      crew_.call(duty_, activity("gradient comparison"), ByteWriter().put(Duty::compare).bytes());
   return own_.compare();
 }
 
 void CrewLearner::update(double learning_rate, double gradient_scale) {
   const auto call =
       crew_.call(duty_, activity("update"),
-                 ByteWriter().put(Order::update).put(learning_rate).put(gradient_scale).bytes());
+                 ByteWriter().put(Duty::update).put(learning_rate).put(gradient_scale).bytes());
   own_.update(learning_rate, gradient_scale);
   ++updates_;
 }
 
 LearnerState CrewLearner::save(const Path& folder, const std::string& description) const {
-  const auto call = crew_.call(duty_, activity("checkpoint"), ByteWriter().put(Order::save).bytes());
+  const auto call = crew_.call(duty_, activity("checkpoint"), ByteWriter().put(Duty::save).bytes());
   return own_.save(folder, description);
 }
 
 void CrewLearner::restore(const Path& folder, const LearnerState& state) {
   ByteWriter writer;
-  writer.put(Order::restore);
+  writer.put(Duty::restore);
   put(writer, state);
   const auto call = crew_.call(duty_, activity("reading the checkpoint"), writer.bytes());
   own_.restore(folder, state);

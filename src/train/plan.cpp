@@ -224,7 +224,7 @@ void plan_memory(Plan& plan, const TrainConfig& config, const PlannedModels& mod
   const uint64_t scored = scored_tokens(config, models.student),
                  trained = trained_tokens(config, models.student);
   std::vector<MemoryItem>& items = plan.memory;
-  items = lasting_items(config, models, trainable);
+  items = lasting_items(config, models, trainable, plan.ranks);
   const uint64_t lasting = sum_of(items), usable = usable_bytes(machine);
   plan.teacher = plan_teacher(
       config, models, teacher_budget(config).value_or(usable > lasting ? usable - lasting : 0), positions);
@@ -233,7 +233,7 @@ void plan_memory(Plan& plan, const TrainConfig& config, const PlannedModels& mod
                    "rollout.max_response_tokens", Phase::student_scoring});
   add_merged_layer(items, trainable, Phase::student_scoring);
   add_teacher(items, plan.teacher, models.teacher, scored, positions, Phase::teacher_scoring);
-  add_updates(items, config, models, trainable);
+  add_updates(items, config, models, trainable, plan.ranks);
   if (objective_config(config, {}).needs_full_teacher()) {
     add_teacher(items, plan.teacher, models.teacher, trained, 0, Phase::updates);
     items.push_back({"teacher states", trained * elements(models.teacher.hidden_size) * sizeof(float),
