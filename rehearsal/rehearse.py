@@ -79,7 +79,7 @@ class Rehearsal:
         return ["recipes/qwen3-0.6b-ropd.yaml", f"student={self.student}", f"teacher={self.teacher}",
                 f"output={output}", f"data.queries={self.queries()}", "data.select.count=4",
                 f"rollout.max_response_tokens={self.longest}", f"rollout.memory_gb={1 if self.quick else 2}",
-                "train.iterations=5", "train.responses_per_iteration=8", "train.minibatch=4",
+                "train.iterations=5", "train.responses_per_iteration=8", "train.minibatch=4", "train.shards=2",
                 f"train.microbatch_tokens={self.longest + 1024}", "curriculum.bank.responses=16",
                 "trigger.persistence=1", "trigger.storage=file", "checkpoint.keep=2", *more]
 

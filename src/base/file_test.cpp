@@ -219,7 +219,8 @@ TEST(Files, APipeWithANameIsRefusedInsteadOfWaitedFor) {
   const test::TemporaryDirectory directory;
   const Path path = directory / "pipe";
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-  EXPECT_THAT(error_of([&] { (void)read_file(path); }), HasSubstr("/pipe: is a pipe, expected a file"));
+  EXPECT_THAT(error_of([&] { (void)read_file(path); }),
+              HasSubstr("/pipe: is a pipe that may wait for ever, expected a file"));
   EXPECT_THAT(error_of([&] { (void)MappedFile(path); }), HasSubstr("/pipe: not a regular file"));
 }
 

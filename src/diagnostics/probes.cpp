@@ -16,7 +16,7 @@ namespace {
 void probe_minibatch(model::Gradients& gradients, distill::GradientMemory& memory,
                      const model::Weights& student, const model::Weights& teacher,
                      std::span<const Rollout> rollouts, std::span<const Scores> scores,
-                     const ProbeConfig& config, model::Workspace& workspace) {
+                     const ProbeConfig& config, model::Workspace& teacher_workspace) {
   std::vector<distill::Supervision> supervision;
   size_t tokens = 0;
   for (size_t i = 0; i < rollouts.size(); ++i) {
@@ -44,7 +44,7 @@ void probe_minibatch(model::Gradients& gradients, distill::GradientMemory& memor
                                .trace_budget_bytes = config.trace_budget_bytes},
                               [&](std::span<const distill::TrainingItem> items) {
                                 return distill::teacher_rows(teacher, items, config.scoring.precision,
-                                                             workspace);
+                                                             teacher_workspace);
                               });
 }
 
@@ -130,14 +130,14 @@ Probe probe_gradients(const model::Parameters& student, const model::Weights& te
   const auto coordinates = probe_coordinates(student.slots(), config);
   model::Gradients gradients(student.config());
   distill::GradientMemory memory;
-  model::Workspace workspace;
+  model::Workspace workspace, teacher_workspace;  // a rope table each
   const auto used = rollouts.first(rollouts.size() / config.minibatch * config.minibatch);
   auto scores = distill::score_student(weights, used, config.scoring, workspace);
-  distill::score_teacher(scores, teacher, used, config.scoring, workspace);
+  distill::score_teacher(scores, teacher, used, config.scoring, teacher_workspace);
   Probe probe;
   for (size_t begin = 0; begin < used.size(); begin += config.minibatch) {
     probe_minibatch(gradients, memory, weights, teacher, used.subspan(begin, config.minibatch),
-                    std::span(scores).subspan(begin, config.minibatch), config, workspace);
+                    std::span(scores).subspan(begin, config.minibatch), config, teacher_workspace);
     probe.norms.push_back(norm(gradients.values()));
     std::vector<double>& kept = probe.coordinates.emplace_back();
     for (const int64_t i : coordinates) kept.push_back(gradients.values()[static_cast<size_t>(i)]);

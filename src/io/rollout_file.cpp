@@ -445,6 +445,8 @@ void BankStream::finish() {
   }
   file_.reset();
   std::filesystem::remove(partial_);
+  // Nobody looks for it again once the run has gone on: a power cut must not bring it back.
+  sync_directory(bank_.has_parent_path() ? bank_.parent_path() : Path("."));
   is_finished_ = true;
 }
 

@@ -17,6 +17,19 @@ bool is_stream(const Path& path) {
          (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status));
 }
 
+// A row knows its number, so that one that was removed or repeated is noticed.
+std::string numbered(uint64_t number, std::string_view row) {
+  return with_checksum(std::to_string(number) + " " + std::string(row));
+}
+
+// The row of such a line; nothing when it is not whole or not that one.
+std::optional<std::string_view> numbered_row(uint64_t number, std::string_view line) {
+  const auto row = checked_row(line);
+  const std::string beginning = std::to_string(number) + " ";
+  if (!row || !row->starts_with(beginning)) return std::nullopt;
+  return row->substr(beginning.size());
+}
+
 }  // namespace
 
 Path partial_scores(const Path& out) {
@@ -41,7 +54,7 @@ void ScoreStream::take_in(const std::string& origin) {
     const MappedFile file(partial_);
     const std::string_view content = file.text();
     for (size_t end; (end = content.find('\n', begin)) != std::string_view::npos; begin = end + 1) {
-      const auto row = checked_row(content.substr(begin, end - begin));
+      const auto row = numbered_row(has_origin ? num_done_ + 1 : 0, content.substr(begin, end - begin));
       if (!row) break;
       if (has_origin) {
         ++num_done_;
@@ -58,17 +71,17 @@ void ScoreStream::take_in(const std::string& origin) {
                 " bytes, the rest is not whole");
     file_->cut(begin);
   }
-  if (!has_origin) file_->append(with_checksum(origin));
+  if (!has_origin) file_->append(numbered(0, origin));
 }
 
 void ScoreStream::add(std::string_view row) {
+  ++num_done_;
   if (direct_) {
     direct_->write(row);
     direct_->write(std::string_view("\n"));
   } else {
-    file_->append_unsynced(with_checksum(row));
+    file_->append_unsynced(numbered(num_done_, row));
   }
-  ++num_done_;
 }
 
 void ScoreStream::sync() {
@@ -82,9 +95,9 @@ void ScoreStream::finish() {
     const MappedFile partial(partial_);
     const std::string_view content = partial.text();
     AtomicFile whole(out_);
-    uint64_t begin = content.find('\n') + 1;  // behind the origin
+    uint64_t begin = content.find('\n') + 1, number = 0;  // behind the origin
     for (size_t end; (end = content.find('\n', begin)) != std::string_view::npos; begin = end + 1) {
-      const auto row = checked_row(content.substr(begin, end - begin));
+      const auto row = numbered_row(++number, content.substr(begin, end - begin));
       if (!row) fail(partial_.string(), ": changed while it was written; remove it and begin again");
       whole.write(*row);
       whole.write(std::string_view("\n"));
@@ -93,6 +106,7 @@ void ScoreStream::finish() {
   }
   file_.reset();
   std::filesystem::remove(partial_);
+  sync_directory(out_.has_parent_path() ? out_.parent_path() : Path("."));
 }
 
 }  // namespace ropd::io

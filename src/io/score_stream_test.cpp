@@ -65,6 +65,18 @@ TEST_F(ScoreStreams, KeepNoRowThatChanged) {
   EXPECT_EQ(ScoreStream(out(), "origin").num_done(), 1u);
 }
 
+TEST_F(ScoreStreams, NoticeARowThatIsGone) {
+  {
+    ScoreStream stream(out(), "origin");
+    for (int i = 0; i < 3; ++i) stream.add("{\"row\":" + std::to_string(i) + "}");
+  }
+  std::string content = read_file(partial_scores(out()));
+  const size_t second = content.find('\n', content.find("\"row\":0")) + 1;
+  content.erase(second, content.find('\n', second) + 1 - second);
+  write_file_atomically(partial_scores(out()), content);
+  EXPECT_EQ(ScoreStream(out(), "origin").num_done(), 1u);
+}
+
 TEST_F(ScoreStreams, RefuseWhatWasBegunInAnotherWay) {
   { ScoreStream stream(out(), "origin"); }
   try {

@@ -178,9 +178,13 @@ const Vocabulary& own_vocabulary() {
 
 const Vocabulary& other_vocabulary() {
   static const Vocabulary vocabulary = [] {
-    Vocabulary other{.size = 32, .end_text = "<|stop|>", .pad_text = "<|blank|>"};
-    for (Token token = 0; token < kVocabSize; ++token)
-      other.ids[token] = (5 * token + 11) % other.size;  // no two alike: 5 and 32 share no factor
+    constexpr Token kCharacters = kBoxToken + 6;  // a tokenizer numbers added tokens behind the others
+    Vocabulary other{.size = kCharacters + 3, .end_text = "<|stop|>", .pad_text = "<|blank|>"};
+    for (Token token = 0; token < kBoxToken; ++token)
+      other.ids[token] = (5 * token + 11) % kCharacters;  // no two alike: 29 is a prime
+    other.ids[kBoxToken] = kCharacters;
+    other.ids[kEndToken] = kCharacters + 1;
+    other.ids[kPadToken] = kCharacters + 2;
     return other;
   }();
   return vocabulary;

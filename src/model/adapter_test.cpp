@@ -147,7 +147,7 @@ TEST_P(EveryAdaptedArchitecture, GradientEqualsFiniteDifferencesOfTheOracleInEve
     const ParameterSlot& slot = adapter.slots()[s];
     auto a = values(s / 2 * 2), b = values(s / 2 * 2 + 1);
     double difference = 0, norm = 0;
-    for (int64_t at = 0; at < slot.size; at += std::max<int64_t>(1, slot.size / 12)) {
+    for (int64_t at = 0; at < slot.size; at += std::max<int64_t>(1, slot.size / 4)) {
       double& value = (s % 2 == 0 ? a : b)[static_cast<size_t>(at)];
       const double middle = value, step = 1e-5;
       const auto loss_at = [&](double x) {

@@ -1,5 +1,6 @@
-// Mutable memory of forward passes, kept between calls so that it is allocated once. Not shared between
-// threads: those that work on sequences of their own each take one of `of_threads`.
+// Mutable memory of forward passes of one model (its rope table is in here), kept between calls so that it is
+// allocated once. Not shared between threads: those that work on sequences of their own each take one of
+// `of_threads`.
 #pragma once
 #include <memory>
 #include <vector>

@@ -34,7 +34,7 @@ class Study {
   std::string status();
   // Tells a forecast all that is left to be made.
   void expect_work(Forecast& forecast);
-  // Tables as text; also written to OUTPUT/NAME.txt, NAME.md and NAME.json.
+  // Tables as text; also written to OUTPUT, as text, Markdown and JSON.
   std::string write_tables();
   // Of all nodes that were made, by whichever process and study; what was lost in killed ones is not known.
   TimeSpent time_spent();

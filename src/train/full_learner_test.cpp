@@ -153,8 +153,10 @@ TEST_F(FullLearnerTest, GoesOnFromARoundedModelBitForBit) {
   EXPECT_EQ(values(whole), values(later));
   uint64_t bytes = 0;
   for (const char* name :
-       {"model/model.safetensors", "master.safetensors", "optimizer.safetensors", "trigger.safetensors"})
-    for (const auto& tensor : io::SafetensorsFile(folder / name).tensors()) bytes += tensor.bytes.size();
+       {"model/model.safetensors", "master.safetensors", "optimizer.safetensors", "trigger.safetensors"}) {
+    const io::SafetensorsFile file(folder / name);
+    for (const auto& tensor : file.tensors()) bytes += tensor.bytes.size();
+  }
   EXPECT_EQ(whole.saved_bytes(), bytes);
 }
 

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "base/json.h"
 #include "support/model_files.h"
@@ -30,7 +32,8 @@ class Diagnose : public testing::Test {
                         "\nstudents: [{name: a, model: " + at("a") + "}, {name: b, model: " + at("b") +
                         "}, {name: teacher, model: " + at("teacher") + "}]\nsources: [{name: a, rollouts: " +
                         at("a.jsonl") + "}, {name: b, rollouts: " + at("b.jsonl") +
-                        "}]\npositions: 5\nconcentration: [{rank_by: teacher, first: b, second: a}]\nprobes: "
+                        "}]\npositions: 5\nconcentration: [{rank_by: teacher, first: b, second: a}, "
+                        "{rank_by: b, first: b, second: a}]\nprobes: "
                         "{trajectories: 6, minibatch: 2, coordinates: 3, top_k: 4}\n");
   }
   void write(const std::string& name, const std::string& text) const {
@@ -61,18 +64,24 @@ TEST_F(Diagnose, WritesTablesThatAddUp) {
   EXPECT_NEAR(x["fit"].get<double>(), kl(0, 0) - kl(1, 0), 1e-12) << "both on the states of a";
   EXPECT_NEAR(x["shift"].get<double>(), kl(1, 0) - kl(1, 1), 1e-12) << "b on the states of a and on its own";
 
-  ASSERT_EQ(d["concentration"].size(), 2u) << "one a source";
-  const Json& c = d["concentration"][0];
-  EXPECT_EQ(c["rank_by"], "teacher");
-  EXPECT_EQ(c["first"], "b");
-  // Six responses of 12 tokens, or fewer, at five positions: a tenth of n, and positions weigh equally in
-  // both groups where every response has five.
-  const double n = 30, top = 3, of_b = c["top_tenth"][0].get<double>(),
-               of_a = c["top_tenth"][1].get<double>();
-  const double rest_of_b = c["rest"][0].get<double>(), rest_of_a = c["rest"][1].get<double>();
-  EXPECT_NEAR((top * of_b + (n - top) * rest_of_b) / n, kl(1, 0), 1e-9);
-  EXPECT_NEAR((top * of_a + (n - top) * rest_of_a) / n, kl(0, 0), 1e-9);
-  EXPECT_NEAR(c["top_share_of_difference"].get<double>(), top * (of_a - of_b) / (n * (kl(0, 0) - kl(1, 0))),
+  // Two rankings of the positions of a's responses: each splits the same sums into a tenth and the rest.
+  ASSERT_EQ(d["concentration"].size(), 4u) << "two a source";
+  const Json &by_teacher = d["concentration"][0], &by_b = d["concentration"][1];
+  EXPECT_EQ(by_teacher["rank_by"], "teacher");
+  EXPECT_EQ(by_b["rank_by"], "b");
+  double n = 0;
+  std::istringstream lines(read_file(directory_ / "a.jsonl"));
+  for (std::string line; std::getline(lines, line);)
+    n += static_cast<double>(std::min<size_t>(5, parse_json(line, "a.jsonl")["response_ids"].size()));
+  const double top = std::floor(n / 10 + 0.5);
+  const auto sum = [&](const Json& c, size_t student) {
+    return top * c["top_tenth"][student].get<double>() + (n - top) * c["rest"][student].get<double>();
+  };
+  for (const size_t student : {0, 1}) EXPECT_NEAR(sum(by_teacher, student), sum(by_b, student), 1e-9);
+  EXPECT_GE(by_b["top_tenth"][0].get<double>(), by_b["rest"][0].get<double>()) << "b by its own KL";
+  EXPECT_NEAR(by_b["top_share_of_difference"].get<double>(),
+              top * (by_b["top_tenth"][1].get<double>() - by_b["top_tenth"][0].get<double>()) /
+                  (sum(by_b, 1) - sum(by_b, 0)),
               1e-9);
 
   ASSERT_EQ(d["probes"].size(), 3u);

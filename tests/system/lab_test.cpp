@@ -63,12 +63,12 @@ int wait_for(pid_t child) {
 // Where the two folders' files may differ: times, processes, who held a claim, what a machine said of itself. A
 // MANIFEST hashes its checkpoint's copy of the metrics, which holds times; all files it lists are compared.
 bool tells_times(const std::string& inside, const std::string& name) {
-  for (const char* file :
-       {"environment.json", "history.jsonl", "inputs.json", "progress.json", "MANIFEST.json"})
+  for (const char* file : {"environment.json", "history.jsonl", "inputs.json", "progress.json",
+                           "MANIFEST.json", "metrics.discarded.jsonl"})
     if (name == file) return true;
   return inside.starts_with("times/") || inside.starts_with("claims/") ||
-         name.find("tfevents") != std::string::npos || name.ends_with(".lock") || name.ends_with(".html") ||
-         inside.starts_with("report_files/");
+         name.find("tfevents") != std::string::npos || name.find(".graph.json") != std::string::npos ||
+         name.ends_with(".lock") || name.ends_with(".html") || inside.starts_with("report_files/");
 }
 
 std::string without_path(std::string text, const std::string& path) {

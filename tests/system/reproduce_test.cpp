@@ -44,7 +44,7 @@ class Reproduce : public testing::Test {
   void evaluate(const std::string& model, const std::string& other, const std::string& out) const {
     expect_done("eval --model " + model + " " + other + " --suite '" + at("my suite.yaml") + "' --data " +
                 directory_.path().string() +
-                " --max-tokens 24 --budgets 12,24 --precision f32 --seed 5 --out " + at(out));
+                " --max-tokens 24 --budgets 12,24 --precision f32 --seed 5 --out '" + at(out) + "'");
   }
   // What the page says can be pasted, between its marks of HTML.
   std::string printed_commands(const std::string& page) const {

@@ -23,15 +23,15 @@ struct Options {
 uint64_t short_count(Kind kind) {
   switch (kind) {
     case Kind::kills:
-      return 6;
+      return 3;
     case Kind::cuts:
-      return 12;
+      return 5;
     case Kind::errors:
-      return 10;
+      return 5;
     case Kind::stops:
-      return 4;
+      return 2;
     case Kind::damages:
-      return 10;
+      return 5;
     case Kind::signals:
       return 0;  // moments of time: not the same on every machine
     case Kind::crowds:
