@@ -80,12 +80,12 @@ void pass_by_layers(const model::Weights& weights, std::span<const model::Prompt
       packed.push_back(std::move(batches.back().batch));
     }
     std::vector<Buffer> states(packed.size());
+    const std::pair whole(ranges[first].first, ranges[last - 1].second);
     model::LayerStream::Pass pass(stream, largest);
     model::forward_by_layers(states, weights, packed, precision, workspace, [&](size_t layer) {
       pass.enter(layer);
       if (work.on_layer)
-        work.on_layer({ranges[first].first, ranges[last - 1].second},
-                      static_cast<double>(layer) / static_cast<double>(weights.layers.size() + 1));
+        work.on_layer(whole, static_cast<double>(layer) / static_cast<double>(weights.layers.size() + 1));
     });
     if (work.uses_head) pass.enter(stream.head());
     for (size_t i = first; i < last; ++i) {

@@ -178,8 +178,8 @@ RunOutcome run_sft(const SftConfig& config, const ExampleStream& examples, uint6
     log_info("going on from ", newest->path.string());
   }
   io::require_free_space(output, 3 * learner.saved_bytes(), "two checkpoints and the model");
-  const auto save = [&] {
-    ledger.check();
+  const auto save = [&, &inputs = ledger] {
+    inputs.check();
     store.save(trainer.steps_done(), {.keep = config.checkpoint_keep, .keep_steps = {}},
                [&](const Path& folder) { trainer.save(folder); });
   };

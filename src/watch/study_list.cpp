@@ -47,7 +47,10 @@ bool look_at(StudySummary& study) {
 std::string label_of_run(const StudySummary& study, const Path& run) {
   if (!study.graph || run.parent_path() != study.path.parent_path() / "runs") return "";
   const auto found = std::ranges::find(study.graph->nodes, run.filename().string(), &io::GraphNode::id);
-  return found == study.graph->nodes.end() ? "" : found->label;
+  if (found == study.graph->nodes.end()) return "";
+  // Every run is a training; in a chart's margin the method must come first.
+  constexpr std::string_view kObvious = "training of ";
+  return found->label.starts_with(kObvious) ? found->label.substr(kObvious.size()) : found->label;
 }
 
 Json study_summary_json(const StudySummary& study) {

@@ -50,7 +50,7 @@ TEST(StudyList, IsFoundCountedAndFollowed) {
   EXPECT_EQ(summary["working"], 1);
   EXPECT_EQ(summary["nodes"], 3);
   EXPECT_EQ(summary["complete"], false);
-  EXPECT_EQ(visible_name(list.runs().front()), "training of <fixed>␛");  // what the study calls it
+  EXPECT_EQ(visible_name(list.runs().front()), "<fixed>␛");  // what the study calls it
   const Json json =
       study_json(*study, [](const Path& folder) { return "run " + folder.filename().string(); });
   EXPECT_EQ(json["nodes"][2]["needs"], Json::array({1, 0}));
