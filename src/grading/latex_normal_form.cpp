@@ -515,7 +515,8 @@ std::string brace_fractions(const std::string& text) {
     if (part.starts_with('{')) {
       result += part;
       continue;
-    }    if (part.empty() || character_bytes(part, 0) == part.size()) return text;
+    }
+    if (part.empty() || character_bytes(part, 0) == part.size()) return text;
     result += brace_two(part);
   }
   return result;
