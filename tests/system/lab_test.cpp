@@ -60,8 +60,9 @@ int wait_for(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Where the two folders' files may differ: times, processes, who held a claim, what a machine said of itself. A
-// MANIFEST hashes its checkpoint's copy of the metrics, which holds times; all files it lists are compared.
+// Where the two folders' files may differ: times, processes, who held a claim, what a machine said of itself,
+// what an interruption left to be read (metrics.discarded.jsonl). A MANIFEST hashes its checkpoint's copy of the
+// metrics, which holds times; all files it lists are compared.
 bool tells_times(const std::string& inside, const std::string& name) {
   for (const char* file : {"environment.json", "history.jsonl", "inputs.json", "progress.json",
                            "MANIFEST.json", "metrics.discarded.jsonl"})
