@@ -39,7 +39,7 @@ struct ProgramRun {
   // Called before call number `index`, and with each change that was done. May be empty.
   std::function<void(uint64_t index)> before_call;
   std::function<void(const Change& change)> on_change;
-  std::chrono::seconds limit{120};
+  std::chrono::seconds limit{600};  // a loaded machine is slow, not hung
 };
 
 // Other children of the caller are left alone.
@@ -54,7 +54,7 @@ class StartedProgram {
   ~StartedProgram();
   void signal(int number) const;
   // Waits for its end, at most so long; afterwards it is killed.
-  ProgramEnd wait(std::chrono::seconds limit = std::chrono::seconds(120));
+  ProgramEnd wait(std::chrono::seconds limit = std::chrono::seconds(600));
 
  private:
   Path log_;
