@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -210,7 +211,7 @@ void run_compare(const CLI::App& command, const CompareOptions& options) {
                  {"methods", methods_json(methods, measures, budgets)},
                  {"effects", Json::array()}};
     for (const stats::EffectCurve& curve : curves) json["effects"].push_back(curve_json(curve));
-    std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    print_json(json);
     return;
   }
   for (size_t i = 0; i < tables.size(); ++i)

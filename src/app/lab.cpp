@@ -131,7 +131,7 @@ std::vector<std::string> report_arguments(study::Study& study) {
   return arguments;
 }
 
-void run(lab::LabOptions options, bool makes_models, bool is_paper, const PaperOptions& paper) {
+void run(lab::LabOptions options, bool makes_models, bool is_paper, const PaperOptions& paper, bool as_json) {
   install_stop_handlers();
   const auto begin = std::chrono::steady_clock::now();
   if (options.models.empty() && !makes_models) options.models = shipped_models();
@@ -159,6 +159,13 @@ void run(lab::LabOptions options, bool makes_models, bool is_paper, const PaperO
       lab::console_table(results) + "\n" + lab::console_findings(results) + lab::console_note(results);
   write_file_atomically(options.output / "summary.txt", text);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (as_json) {
+    Json object = lab::results_json(results);
+    object["report"] = page.string();
+    object["seconds"] = seconds;
+    print_json(object);
+    return;
+  }
   std::printf("\n%s\nreport: %s   (%s)\n", text.c_str(), page.string().c_str(),
               format_duration(seconds).c_str());
 }
@@ -206,14 +213,15 @@ void add_lab(CLI::App& app) {
   command->footer(
       "Examples:\n  ropd lab --fast\n  ropd lab --seeds 3 --controls --out runs/lab3\nInterrupted, the same "
       "command goes on; with other settings only what they change is made again.");
-  command->callback([options, seeds] {
+  command->callback([options, seeds, command] {
     const bool has_default_output = options->output == "runs/lab";
     options->lab.output = options->output;
     if (has_default_output && options->is_paper) options->lab.output += "-paper";
     if (has_default_output && options->lab.is_fast) options->lab.output += "-fast";
     if (options->is_paper && !options->lab.is_fast && seeds->count() == 0) options->lab.num_seeds = 3;
     options->lab.models = options->models;
-    run(options->lab, options->makes_models, options->is_paper, options->paper);
+    const bool as_json = options->paper.as_json = wants_json(*command);
+    run(options->lab, options->makes_models, options->is_paper, options->paper, as_json);
   });
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "app/difficult_queries.h"
+#include "app/output.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/progress.h"
@@ -238,6 +239,14 @@ void write_page(study::Study& study, const Path& page) {
   if (!arguments.empty()) report::write_report(arguments, page, study.file().config.name);
 }
 
+void print_dry_run(study::Study& study, bool as_json) {
+  const std::string graph = study.dry_run(train::measure_flops());
+  if (as_json)
+    print_json({{"study", study.file().config.name}, {"text", graph}});
+  else
+    std::printf("=== %s\n%s\n", study.file().config.name.c_str(), graph.c_str());
+}
+
 std::string minutes(double seconds) { return fmt::format("{:.1f}", seconds / 60); }
 
 }  // namespace
@@ -298,8 +307,7 @@ bool run_paper(const lab::LabOptions& options, const PaperOptions& paper) {
     write_file_atomically(path, config_to_yaml(configs[i]));
     studies.push_back(std::make_unique<study::Study>(path));
     if (paper.is_dry)
-      std::printf("=== %s\n%s\n", files[i].stem().c_str(),
-                  studies.back()->dry_run(train::measure_flops()).c_str());
+      print_dry_run(*studies.back(), paper.as_json);
     else
       studies.back()->expect_work(forecast);
   }
@@ -310,10 +318,17 @@ bool run_paper(const lab::LabOptions& options, const PaperOptions& paper) {
     const study::Stopwatch watch;
     log_info("=== ", files[i].stem().string(), " (", i + 1, " of ", studies.size(), ")");
     if (!studies[i]->work({.forecast = &forecast})) return false;
-    const std::string tables = studies[i]->write_tables();
+    const study::Findings found = studies[i]->write_tables();
     write_page(*studies[i], options.output / (configs[i].name + ".html"));
     const study::TimeSpent spent = watch.spent();
-    std::printf("\n=== %s\n%s", files[i].stem().c_str(), tables.c_str());
+    if (paper.as_json) {
+      Json object = Json::parse(found.json);
+      object["seconds"] = spent.seconds;
+      object["processor_seconds"] = spent.processor_seconds;
+      print_json(object);
+    } else {
+      std::printf("\n=== %s\n%s", files[i].stem().c_str(), found.text.c_str());
+    }
     std::fflush(stdout);
     summary += fmt::format("{:<18} {:>14} {:>14}\n", files[i].stem().string(), minutes(spent.seconds),
                            minutes(spent.processor_seconds));
@@ -322,7 +337,8 @@ bool run_paper(const lab::LabOptions& options, const PaperOptions& paper) {
   }
   summary +=
       fmt::format("{:<18} {:>14} {:>14}\n", "all", minutes(sum.seconds), minutes(sum.processor_seconds));
-  std::printf("\nTime of this process (what was there already took none):\n%s", summary.c_str());
+  if (!paper.as_json)
+    std::printf("\nTime of this process (what was there already took none):\n%s", summary.c_str());
   return true;
 }
 

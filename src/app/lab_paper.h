@@ -18,6 +18,7 @@ study::StudyConfig miniature_of(study::StudyConfig study, const lab::LabOptions&
 struct PaperOptions {
   std::string only;  // the study of this name; empty = all
   bool is_dry = false;
+  bool as_json = false;  // an object a study
 };
 // False after a stop request.
 bool run_paper(const lab::LabOptions& options, const PaperOptions& paper);

@@ -1,6 +1,7 @@
 #include "app/output.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <filesystem>
 
 #include "base/error.h"
@@ -34,6 +35,10 @@ void check_output(const Output& output, std::initializer_list<std::string> input
   std::error_code ignored;
   if (!output.overwrites && !output.is_standard() && fs::is_regular_file(output.path, ignored))
     fail(output.path, ": exists already; --overwrite replaces it, or choose another --out");
+}
+
+void print_json(const Json& object) {
+  std::printf("%s\n", object.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
 void end_stopped() { throw CLI::RuntimeError(kStopped); }

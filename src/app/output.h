@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "base/json.h"
 #include "base/standard_streams.h"
 
 namespace ropd::app {
@@ -26,6 +27,9 @@ CLI::Option* add_output(CLI::App& command, Output& output, const std::string& he
 // under whatever name. Pipes and devices may always be written to; an empty path is no output.
 void check_output(const Output& output, std::initializer_list<std::string> inputs);
 void refuse_inputs(const std::string& output, std::initializer_list<std::string> inputs);
+
+// One object on a line of standard output; bytes that are no UTF-8 are replaced.
+void print_json(const Json& object);
 
 // One line for people, then exit code kStopped.
 [[noreturn]] void end_stopped(const std::string& text);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/plan.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -65,7 +66,7 @@ void show_start(const train::TrainConfig& config, bool as_json) {
                                {"ids", *shown.prompt},
                                {"text", models.student_renderer->render_text(shown.query)}};
     }
-    std::printf("%s\n", start.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    print_json(start);
     return;
   }
   for (const std::string& note : models.notes) std::printf("note         %s\n", note.c_str());

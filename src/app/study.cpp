@@ -32,17 +32,16 @@ struct StudyOptions {
   bool is_dry = false, shows_status = false;
 };
 
-// As it is, or as one JSON object on a line.
-void print(bool as_json, const std::string& text) {
-  if (as_json)
-    std::printf("%s\n", Json{{"text", text}}.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
-  else
-    std::fputs(text.c_str(), stdout);
-}
-
 void run_study(StudyOptions options, bool as_json) {
   study::Study study(options.file, options.overrides);
-  if (options.is_dry) return print(as_json, study.dry_run(train::measure_flops()));
+  if (options.is_dry) {
+    const std::string graph = study.dry_run(train::measure_flops());
+    if (as_json)
+      print_json({{"study", study.file().config.name}, {"text", graph}});
+    else
+      std::fputs(graph.c_str(), stdout);
+    return;
+  }
   if (options.shows_status) {
     if (as_json)
       std::printf("%s\n",
@@ -54,7 +53,11 @@ void run_study(StudyOptions options, bool as_json) {
   install_stop_handlers();
   if (!options.until.empty()) options.work.until = kKinds.at(options.until);
   if (!study.work(options.work)) end_stopped("stopped; the same command goes on where this one ended");
-  print(as_json, study.write_tables());
+  const study::Findings found = study.write_tables();
+  if (as_json)
+    print_json(Json::parse(found.json));
+  else
+    std::fputs(found.text.c_str(), stdout);
 }
 
 }  // namespace

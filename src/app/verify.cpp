@@ -7,6 +7,7 @@
 
 #include "app/arguments.h"
 #include "app/commands.h"
+#include "app/output.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "io/checkpoint.h"
@@ -73,10 +74,7 @@ Verification verify(const Path& path, const Path& base) {
 
 void print(const Verification& result, bool as_json) {
   if (as_json) {
-    std::printf("%s\n",
-                Json{{"whole", result.found}, {"damaged", result.damages}, {"blemished", result.blemishes}}
-                    .dump(-1, ' ', false, Json::error_handler_t::replace)
-                    .c_str());
+    print_json({{"whole", result.found}, {"damaged", result.damages}, {"blemished", result.blemishes}});
     return;
   }
   for (const std::string& text : result.found) std::printf("whole      %s\n", text.c_str());

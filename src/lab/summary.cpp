@@ -301,4 +301,30 @@ std::string console_note(const LabResults& results) {
          "verdicts above are about this moment; `ropd lab` trains 60 updates.\n";
 }
 
+Json results_json(const LabResults& results) {
+  const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+  Json methods = Json::array(), found = Json::array();
+  for (const MethodResult& method : results.methods) {
+    Json runs = Json::array();
+    for (const RunResult& run : method.runs)
+      runs.push_back({{"seed", run.seed},
+                      {"accuracy", run.accuracy},
+                      {"standard_error", run.standard_error},
+                      {"length", run.length},
+                      {"at_cap", run.at_cap},
+                      {"tau", or_null(run.tau)},
+                      {"prefix_kl", or_null(run.prefix_kl)},
+                      {"prefixes_less_likely", or_null(run.prefixes_less_likely)}});
+    methods.push_back({{"name", method.name}, {"runs", runs}});
+  }
+  for (const Finding& finding : findings(results))
+    found.push_back(
+        {{"verdict", verdict_name(finding.verdict)}, {"claim", finding.claim}, {"numbers", finding.numbers}});
+  return {{"budgets", results.budgets},
+          {"updates", results.num_updates},
+          {"methods", methods},
+          {"findings", found},
+          {"note", console_note(results)}};
+}
+
 }  // namespace ropd::lab

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
+
 namespace ropd::lab {
 
 enum class Role { initial_student, teacher, current, initial_only, fixed, ropd, recent, initial_first };
@@ -57,6 +59,8 @@ std::vector<Finding> findings(const LabResults& results);
 // Columns are aligned in a fixed-width font; accuracy in per cent, mean +- SD with several seeds.
 std::string console_table(const LabResults& results);
 std::string console_findings(const LabResults& results);
+// For programs: methods with their runs, findings, the note.
+Json results_json(const LabResults& results);
 // What a reader would wonder about: why nobody beats the initial student yet. Empty when somebody does.
 std::string console_note(const LabResults& results);
 

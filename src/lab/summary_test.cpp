@@ -134,5 +134,16 @@ TEST(ConsoleFindings, BeginWithTheVerdict) {
   EXPECT_EQ(console_findings({}), "");
 }
 
+TEST(ResultsJson, HoldsEveryRunAndFinding) {
+  const Json json = results_json(prototype());
+  EXPECT_EQ(json["budgets"], Json({64, 512}));
+  ASSERT_EQ(json["methods"].size(), 6u);
+  EXPECT_EQ(json["methods"][5]["name"], "R-OPD");
+  EXPECT_EQ(json["methods"][5]["runs"][0]["tau"], 7);
+  EXPECT_EQ(json["methods"][2]["runs"][0]["tau"], nullptr);
+  EXPECT_EQ(json["methods"][2]["runs"][0]["accuracy"], Json({0.461, 0.661}));
+  EXPECT_EQ(json["findings"].size(), findings(prototype()).size());
+}
+
 }  // namespace
 }  // namespace ropd::lab

@@ -221,20 +221,21 @@ void Study::link_evaluations(const Plan& plan) const {
   }
 }
 
-std::string Study::write_tables() {
+Findings Study::write_tables() {
   const Plan current = plan();
   link_evaluations(current);
   const Results results(file_, runs_, current, store_);
-  std::string text, markdown;
+  Findings found{.json = study_results_json(results)};
+  std::string markdown;
   for (const stats::Table& table : study_tables(results)) {
-    text += stats::to_text(table) + "\n";
+    found.text += stats::to_text(table) + "\n";
     markdown += stats::to_markdown(table) + "\n";
   }
   const Path base = store_.root() / file_.config.name;
-  write_file_atomically(base.string() + ".txt", text);
+  write_file_atomically(base.string() + ".txt", found.text);
   write_file_atomically(base.string() + ".md", markdown);
-  write_file_atomically(base.string() + ".json", study_results_json(results));
-  return text;
+  write_file_atomically(base.string() + ".json", found.json);
+  return found;
 }
 
 }  // namespace ropd::study

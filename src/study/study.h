@@ -19,6 +19,12 @@ struct WorkOptions {
   Forecast* forecast = nullptr;   // of a larger whole that this study is a part of; null = the study alone
 };
 
+// What a study has found.
+struct Findings {
+  std::string text;  // tables for people
+  std::string json;  // for programs, with line breaks
+};
+
 class Study {
  public:
   // Reads and checks the file; the folder is only read.
@@ -34,8 +40,8 @@ class Study {
   std::string status();
   // Tells a forecast all that is left to be made.
   void expect_work(Forecast& forecast);
-  // Tables as text; also written to OUTPUT, as text, Markdown and JSON.
-  std::string write_tables();
+  // Also written to OUTPUT, as text, Markdown and JSON.
+  Findings write_tables();
   // Of all nodes that were made, by whichever process and study; what was lost in killed ones is not known.
   TimeSpent time_spent();
 

@@ -86,7 +86,7 @@ TEST_F(Studies, GiveEveryMethodTheBitsOfARunOfItsOwn) {
   EXPECT_EQ(plan.runs[2].tau,
             io::read_metrics(world.path("ropd") / "metrics.jsonl").iterations.back().trigger.tau);
   EXPECT_TRUE(open_nodes(all).empty());
-  EXPECT_THAT(all.write_tables(), HasSubstr("R-OPD"));
+  EXPECT_THAT(all.write_tables().text, HasSubstr("R-OPD"));
 }
 
 TEST_F(Studies, OtherTriggersAndRatiosThatMoveGiveTheBitsOfRunsOfTheirOwn) {

@@ -49,6 +49,7 @@ TEST(JsonLines, AreAllThatCommandsPrint) {
                     directory.path().string() + " --max-tokens 16 --precision f32 --out " + at("eval"));
   expect_json_lines("report " + at("eval") + " --out " + at("page.html"));
   expect_json_lines("study " + at("study.yaml") + " --dry-run");
+  expect_json_lines("lab --paper --fast --study gradients --dry-run --out " + at("lab"));
   expect_json_lines("study " + at("study.yaml") + " --status");
   expect_json_lines("study " + at("study.yaml"));
   expect_json_lines("grade --in " + at("grade.jsonl") + " --out " + at("graded.jsonl"));
