@@ -146,19 +146,26 @@ Probe probe_gradients(const model::Parameters& student, const model::Weights& te
   return probe;
 }
 
-PairedCosine paired_cosine(const Probe& first, const Probe& second) {
-  std::vector<double> cosines;
-  for (size_t m = 0; m < std::min(first.coordinates.size(), second.coordinates.size()); ++m) {
+std::vector<std::optional<double>> paired_cosines(const std::vector<std::vector<double>>& first,
+                                                  const std::vector<std::vector<double>>& second) {
+  std::vector<std::optional<double>> cosines(std::min(first.size(), second.size()));
+  for (size_t m = 0; m < cosines.size(); ++m) {
     double product = 0, first_square = 0, second_square = 0;
-    for (size_t i = 0; i < first.coordinates[m].size(); ++i) {
-      const double a = first.coordinates[m][i], b = second.coordinates[m][i];
+    for (size_t i = 0; i < first[m].size(); ++i) {
+      const double a = first[m][i], b = second[m][i];
       product += a * b;
       first_square += a * a;
       second_square += b * b;
     }
-    if (first_square > 0 && second_square > 0)
-      cosines.push_back(product / std::sqrt(first_square * second_square));
+    if (first_square > 0 && second_square > 0) cosines[m] = product / std::sqrt(first_square * second_square);
   }
+  return cosines;
+}
+
+PairedCosine paired_cosine(const Probe& first, const Probe& second) {
+  std::vector<double> cosines;
+  for (const auto& cosine : paired_cosines(first.coordinates, second.coordinates))
+    if (cosine) cosines.push_back(*cosine);
   if (cosines.empty()) return {};
   const auto summary = stats::mean_and_deviation(cosines);
   return {summary.mean, summary.deviation / std::sqrt(static_cast<double>(cosines.size())), cosines.size()};

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -60,5 +61,8 @@ struct PairedCosine {
   size_t pairs = 0;  // those where both gradients are not zero
 };
 PairedCosine paired_cosine(const Probe& first, const Probe& second);
+// [minibatches] the same one by one, from the coordinates that were kept; nothing where one gradient is zero.
+std::vector<std::optional<double>> paired_cosines(const std::vector<std::vector<double>>& first,
+                                                  const std::vector<std::vector<double>>& second);
 
 }  // namespace ropd::diagnostics

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "diagnostics/prefixes.h"
+#include "diagnostics/probes.h"
 #include "stats/table.h"
 
 namespace ropd::study {
@@ -12,8 +13,11 @@ constexpr uint64_t kBootstrapSeed = 20260906;  // the paper's
 
 using Side = std::optional<std::vector<stats::RunValues>>;  // a run each
 
-// One value a response or minibatch; responses without a value are left out, in all runs alike.
-std::vector<std::optional<double>> values_of(const DiagnosisCell& cell, const std::string& measure) {
+// One value a response or minibatch; those without a value are left out, in all runs alike. `own`, of which
+// only cosines ask, is the same student on its own responses.
+std::vector<std::optional<double>> values_of(const DiagnosisCell& cell, const DiagnosisCell& own,
+                                             const std::string& measure) {
+  if (measure == "cosine") return diagnostics::paired_cosines(own.coordinates, cell.coordinates);
   std::vector<std::optional<double>> values;
   if (measure == "norm") {
     values.assign(cell.norms.begin(), cell.norms.end());
@@ -31,11 +35,14 @@ Side diagnosis_side(const Results& results, const ComparisonConfig& comparison, 
   const size_t d = index_of(results.study().diagnoses, comparison.diagnosis);
   const auto& diagnosis = results.study().diagnoses[d];
   const DiagnosisSide side = parse_diagnosis_side(text);
-  const auto cells =
-      results.cells(d, index_of(diagnosis.students, side.student), index_of(diagnosis.sources, side.source));
+  const size_t student = index_of(diagnosis.students, side.student);
+  const auto cells = results.cells(d, student, index_of(diagnosis.sources, side.source));
   if (cells.empty()) return std::nullopt;
+  const bool is_cosine = comparison.measure == "cosine";
+  const auto own = is_cosine ? results.cells(d, student, *source_of_own(diagnosis, side.student)) : cells;
+  if (own.size() != cells.size()) return std::nullopt;
   std::vector<std::vector<std::optional<double>>> all;
-  for (const DiagnosisCell* cell : cells) all.push_back(values_of(*cell, comparison.measure));
+  for (size_t r = 0; r < cells.size(); ++r) all.push_back(values_of(*cells[r], *own[r], comparison.measure));
   std::vector<stats::RunValues> runs(all.size(), {{.name = comparison.diagnosis}});
   for (size_t i = 0; i < all[0].size(); ++i)
     if (std::all_of(all.begin(), all.end(), [&](const auto& run) { return i < run.size() && run[i]; }))

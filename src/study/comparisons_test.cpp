@@ -18,18 +18,19 @@ class Compared : public testing::Test {
   Compared() {
     file.config.methods = {{.name = "current"}};
     file.config.diagnoses = {
-        {.name = "d", .sources = {{.name = "a"}}, .students = {{.name = "a"}, {.name = "b"}}}};
+        {.name = "d", .sources = {{.name = "a"}, {.name = "b"}}, .students = {{.name = "a"}, {.name = "b"}}}};
     std::filesystem::create_directories(store.diagnosis("x").parent_path());
     add(0, "[[0.5, 0.7], [0.2, 0.2]]", "[0.0, 0.0]", "[8.0, 10.0]");
     add(1, "[[0.1, 0.3], [0.3, 0.3]]", "[0.8, null]", "[1.0, 3.0]");
   }
-  void add(size_t student, const std::string& kl, const std::string& less, const std::string& norms) {
-    const std::string id = "cell" + std::to_string(student);
-    plan.diagnoses.push_back({.diagnosis = 0, .source = 0, .student = student, .place = 0, .id = id});
+  void add(size_t student, const std::string& kl, const std::string& less, const std::string& norms,
+           const std::string& coordinates = "[]", size_t source = 0) {
+    const std::string id = "cell" + std::to_string(student) + std::to_string(source);
+    plan.diagnoses.push_back({.diagnosis = 0, .source = source, .student = student, .place = 0, .id = id});
     write_file_atomically(store.diagnosis(id),
                           R"({"kl": 0, "less_likely": 0, "cumulative": [], "position_kl": )" + kl +
                               R"(, "response_less_likely": )" + less + R"(, "probe": {"norms": )" + norms +
-                              R"(, "coordinates": []}})");
+                              R"(, "coordinates": )" + coordinates + "}}");
   }
   std::optional<MeasuredComparison> measured(ComparisonConfig comparison) const {
     comparison.diagnosis = "d";
@@ -48,6 +49,16 @@ TEST_F(Compared, MeanKlOverResponses) {
 TEST_F(Compared, NormsOfGradients) {
   const auto result = measured({.measure = "norm", .better = "a on a", .worse = "b on a"});
   EXPECT_NEAR(result->effect.mean.interval.estimate, 9 - 2, 1e-12);
+}
+
+// With its own gradients b's are at a right angle and at 3 : 4 : 5; the third minibatch has no direction.
+TEST_F(Compared, CosineWithTheGradientOnOwnResponses) {
+  plan.diagnoses.pop_back();
+  add(1, "[]", "[]", "[1, 5, 1]", "[[0, 2], [3, 4], [1, 1]]", 0);
+  add(1, "[]", "[]", "[1, 1, 0]", "[[1, 0], [1, 0], [0, 0]]", 1);
+  const auto result = measured({.measure = "cosine", .better = "b on a", .against = 0});
+  ASSERT_TRUE(result.has_value());
+  EXPECT_NEAR(result->effect.mean.interval.estimate, (0 + 0.6) / 2, 1e-12);
 }
 
 TEST_F(Compared, AShareAgainstAConstantLeavesOutResponsesWithoutPrefixes) {

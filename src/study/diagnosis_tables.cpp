@@ -145,13 +145,6 @@ stats::Table concentration_table(const Results& results, size_t d) {
   return table;
 }
 
-// The source that holds a student's own responses; nothing when there is none.
-std::optional<size_t> own_source(const DiagnosisConfig& diagnosis, size_t student) {
-  for (size_t j = 0; j < diagnosis.sources.size(); ++j)
-    if (diagnosis.sources[j].name == diagnosis.students[student].name) return j;
-  return std::nullopt;
-}
-
 stats::Table gradient_table(const Results& results, size_t d) {
   const DiagnosisConfig& diagnosis = results.study().diagnoses[d];
   stats::Table table{
@@ -163,7 +156,7 @@ stats::Table gradient_table(const Results& results, size_t d) {
       .num_label_columns = 2};
   for (size_t i = 0; i < diagnosis.students.size(); ++i)
     for (size_t j = 0; j < diagnosis.sources.size(); ++j) {
-      const auto own = own_source(diagnosis, i);
+      const auto own = source_of_own(diagnosis, diagnosis.students[i].name);
       const auto cells = results.cells(d, i, j);
       std::vector<double> norms, deviations, cosines, errors;
       for (size_t place = 0; place < cells.size(); ++place) {

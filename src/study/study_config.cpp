@@ -135,12 +135,17 @@ void check_comparison(const StudyConfig& study, const ComparisonConfig& comparis
   const auto& diagnosis =
       named(study.diagnoses, comparison.diagnosis, "comparisons", comparison.label + ": no diagnosis", place);
   const std::string& measure = comparison.measure;
-  if (!measure.empty() && measure != "kl" && measure != "less_likely" && measure != "norm")
-    refuse("measure \"" + measure + "\" of a diagnosis, expected kl, less_likely or norm");
-  if (measure == "norm" && !diagnosis.probes) refuse("diagnosis " + diagnosis.name + " has no probes");
+  if (!measure.empty() && measure != "kl" && measure != "less_likely" && measure != "norm" &&
+      measure != "cosine")
+    refuse("measure \"" + measure + "\" of a diagnosis, expected kl, less_likely, norm or cosine");
+  if ((measure == "norm" || measure == "cosine") && !diagnosis.probes)
+    refuse("diagnosis " + diagnosis.name + " has no probes");
   if (comparison.at) refuse("interactions are of evaluations");
   check_side(diagnosis, comparison.better, comparison.label, place);
   if (!comparison.worse.empty()) check_side(diagnosis, comparison.worse, comparison.label, place);
+  const std::string student = parse_diagnosis_side(comparison.better).student;
+  if (measure == "cosine" && !source_of_own(diagnosis, student))
+    refuse("no source " + student + ": a cosine is taken with the gradient on a student's own responses");
 }
 
 void check_table(const StudyConfig& study, const TableConfig& table, const ConfigPlace& place) {
@@ -196,6 +201,12 @@ DiagnosisSide parse_diagnosis_side(const std::string& text) {
   if (at == std::string::npos || at == 0 || at + 4 == text.size())
     fail("\"", text, "\" of a comparison of diagnoses, expected STUDENT on SOURCE");
   return {text.substr(0, at), text.substr(at + 4)};
+}
+
+std::optional<size_t> source_of_own(const DiagnosisConfig& diagnosis, const std::string& student) {
+  for (size_t j = 0; j < diagnosis.sources.size(); ++j)
+    if (diagnosis.sources[j].name == student) return j;
+  return std::nullopt;
 }
 
 std::vector<Row> rows_of(const StudyConfig& config, const std::vector<Run>& runs) {

@@ -161,7 +161,7 @@ struct ComparisonConfig {
     field("diagnosis", diagnosis, "whose results are compared");
     field("measure", measure,
           "of an evaluation: accuracy (default), pass@n, extraction, length, ...; of a diagnosis: kl "
-          "(default), less_likely, norm");
+          "(default), less_likely, norm, cosine (with the gradient on the student's own responses)");
     field("better", better,
           "method, or method@value@... with a value of every axis that does not repeat; of a diagnosis: "
           "student on source");
@@ -274,6 +274,8 @@ struct DiagnosisSide {
   std::string student, source;
 };
 DiagnosisSide parse_diagnosis_side(const std::string& text);
+// The source that holds a student's own responses (of its name); nothing when there is none.
+std::optional<size_t> source_of_own(const DiagnosisConfig& diagnosis, const std::string& student);
 
 // The index of a method; fails with the nearest name. `where` begins the text.
 size_t find_method(const StudyConfig& config, const std::string& name, const std::string& where);

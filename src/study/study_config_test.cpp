@@ -114,6 +114,11 @@ TEST_F(StudyFiles, BadOnesGetOneClearLine) {
       error_of(with(diagnosed + "comparisons: [{label: x, diagnosis: d, measure: norm, better: b on a, "
                                 "against: 0}]\n")),
       HasSubstr("diagnosis d has no probes"));
+  EXPECT_THAT(
+      error_of(with(current + "diagnoses: [{name: d, sources: [{name: a}], students: [{name: b}], probes: "
+                              "{trajectories: 8}}]\ncomparisons: [{label: x, diagnosis: d, measure: cosine, "
+                              "better: b on a, against: 0}]\n")),
+      HasSubstr("no source b"));
   for (const std::string& text :
        {with("methods: []\n"), with(current + "axes: [{name: order, values: []}]\n")})
     EXPECT_EQ(error_of(text).find('\n'), std::string::npos);
