@@ -297,6 +297,7 @@ void Trials::signal_at_random(uint64_t index) {
     const ProgramEnd end = program.wait();
     ++counts_[Kind::signals].done;
     const bool was_killed = number == SIGKILL && end.exit_code == 128 + SIGKILL;
+    counts_[Kind::signals].killed += was_killed;
     // Before its handlers stand a program ends by any signal.
     const bool was_early = end.exit_code == 128 + number;
     if (end.took_too_long) return violate("did not end after signal " + std::to_string(number), {});
