@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/stop.h"
 #include "torture/trials.h"
 
 namespace ropd::torture {
@@ -62,7 +63,9 @@ void print(const Scenario& scenario, const Trials& trials) {
 // the number of the first round that was not made completely.
 uint64_t run_all(const Options& options, std::vector<std::unique_ptr<Trials>>& trials,
                  const std::vector<const Scenario*>& scenarios) {
-  const auto is_over = [&] { return std::chrono::steady_clock::now() >= options.trials.end; };
+  const auto is_over = [&] {
+    return stop_requested() || std::chrono::steady_clock::now() >= options.trials.end;
+  };
   bool goes_on = true;
   uint64_t index = options.from;
   for (; goes_on; ++index) {
@@ -137,6 +140,7 @@ int main(int argument_count, char** arguments) {
                            ? std::chrono::steady_clock::time_point::max()
                            : std::chrono::steady_clock::now() +
                                  std::chrono::milliseconds(static_cast<int64_t>(options.minutes * 60'000));
+  ropd::install_stop_handlers();  // SIGTERM ends it after the trial, with its counts
   try {
     return run(options);
   } catch (const std::exception& error) {

@@ -66,6 +66,7 @@ class Trials {
   void violate(const std::string& text, const Tree& began_with);
   std::string complaint(const ProgramEnd& end) const;
   std::string wrong_result(bool with_records = true) const;
+  std::string wrong_result_but_for(const Tree& damaged) const;
   std::string failure_to_go_on() const;
   void kill_before_call(uint64_t call);
   bool cut_power(uint64_t index);
