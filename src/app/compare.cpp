@@ -15,6 +15,7 @@
 #include "report/chart_files.h"
 #include "report/figures.h"
 #include "stats/comparison.h"
+#include "stats/scored_responses.h"
 
 namespace ropd::app {
 namespace {
@@ -66,7 +67,9 @@ stats::Method read_method(const std::string& argument) {
   const bool is_one = std::filesystem::exists(paths);  // a folder whose name holds a comma
   for (size_t begin = 0; begin <= paths.size();) {
     const size_t end = is_one ? paths.size() : std::min(paths.find(',', begin), paths.size());
-    method.runs.push_back(stats::read_summary(stats::find_evaluation(paths.substr(begin, end - begin))));
+    const Path folder = stats::find_evaluation(paths.substr(begin, end - begin));
+    method.runs.push_back(stats::read_summary(folder));
+    stats::check_scored_responses(folder);
     method.orders.push_back(order_of(method.runs.back()));
     begin = end + 1;
   }

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/sealed_json.h"
 #include "base/stop.h"
 #include "eval/evaluate.h"
 #include "eval/outcomes.h"
@@ -71,7 +72,7 @@ eval::ScoreResponses scorer_of(const EvalOptions& options, const model::Weights&
 void check_summary(const EvalOptions& options, const eval::GradingConfig& grading) {
   const Path path = Path(options.out) / "summary.json";
   if (options.rescores || options.overwrites || !std::filesystem::exists(path)) return;
-  const Json summary = parse_json(read_file(path), path.string());
+  const Json summary = unsealed(parse_json(read_file(path), path.string()), path.string());
   std::vector<uint32_t> budgets;
   for (const Json& item : summary.value("budgets", Json::array()))
     if (item.is_object()) budgets.push_back(item.value("budget", uint32_t{0}));
@@ -138,6 +139,7 @@ void run_eval(const CLI::App& command, const EvalOptions& options) {
   const auto suite = eval::load_suite(options.suite, options.data);
   const auto tokenizer = text::Tokenizer::load(io::text_directory(options.model, options.base));
   if (!options.rescores) generate(options, suite, tokenizer);
+  eval::check_generated(options.out);
   const Path responses_path = Path(options.out) / "responses.jsonl";
   if (!std::filesystem::exists(responses_path))
     fail(responses_path.string(), ": no such file (nothing generated yet?)");

@@ -12,6 +12,7 @@
 #include "app/output.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/line_stream.h"
 #include "base/log.h"
 #include "base/memory_info.h"
 #include "base/progress.h"
@@ -22,6 +23,7 @@
 #include "rollout/bank.h"
 #include "rollout/fingerprint.h"
 #include "rollout/local_generator.h"
+#include "rollout/row_stream.h"
 #include "text/chat_template.h"
 #include "text/prompt_renderer.h"
 #include "text/streaming_decoder.h"
@@ -37,17 +39,19 @@ constexpr const char* kExamples =
 (docs/formats.md). An interrupted command goes on where it was when it is called again with the same arguments.
 Examples:
   ropd generate --model models/Qwen3-0.6B --prompts questions.jsonl --n 4 --max-tokens 512 --out responses.jsonl
-  ropd generate --model models/Qwen3-0.6B --prompts questions.jsonl --greedy --no-thinking --stream --out responses.jsonl)";
+  ropd generate --model models/Qwen3-0.6B --prompts questions.jsonl --greedy --no-thinking --stream --out responses.jsonl
+  ropd generate --model models/Qwen3-0.6B --prompts questions.jsonl --out - | ropd grade --in - --out graded.jsonl)";
 
 struct GenerateOptions {
-  std::string model, base, prompts, out, purpose, recipe;
+  std::string model, base, prompts, purpose, recipe;
+  Output out;  // --overwrite: samples anew what was made in another way
   uint32_t n = 1;
   int64_t max_tokens = 512;
   rollout::SamplingConfig sampling;
   uint64_t seed = 1;
   std::string precision = "bf16";
   std::string memory_gb = "auto";
-  bool with_logprobs = false, is_without_thinking = false, streams = false, overwrites = false;
+  bool with_logprobs = false, is_without_thinking = false, streams = false;
 };
 
 // Tokenizer and chat template of a model directory; both may be absent where only ids are used.
@@ -219,7 +223,7 @@ RandomStream stream_of(const GenerateOptions& options) {
 void print_summary(const GenerateOptions& options, const rollout::BankResult& result, size_t num_responses) {
   const auto& run = result.run;
   const double rate = run.seconds > 0 ? static_cast<double>(run.num_tokens) / run.seconds : 0;
-  const nlohmann::ordered_json summary = {{"out", options.out},
+  const nlohmann::ordered_json summary = {{"out", options.out.path},
                                           {"responses", num_responses},
                                           {"kept", result.num_kept},
                                           {"sampled", run.num_done},
@@ -231,9 +235,22 @@ void print_summary(const GenerateOptions& options, const rollout::BankResult& re
   std::printf("%s\n", summary.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 
+// Rows to whoever reads them, as they come: nothing to go on with.
+void generate_to_stream(const GenerateOptions& options, rollout::Generator& engine,
+                        std::span<const rollout::Request> requests, const rollout::BankOptions& bank) {
+  LineStream out(options.out.path);
+  const auto run = rollout::stream_rows(
+      engine, requests, [&](std::string_view row) { out.write(row); }, bank);
+  if (run.was_stopped)
+    end_stopped(options.out.path + ": stopped with " + std::to_string(run.num_done) + " of " +
+                std::to_string(requests.size()) + " responses; the same command begins again");
+}
+
 void generate(const GenerateOptions& options, bool as_json) {
+  if (options.streams && options.out.is_standard())
+    throw CLI::ValidationError("--stream shows a response where --out - writes all: expected one of them");
   install_stop_handlers();
-  refuse_inputs(options.out, {options.prompts});
+  refuse_inputs(options.out.path, {options.prompts});
   const auto directory = std::make_shared<const io::ModelDirectory>(options.model, options.base);
   const TokenizerAndTemplate text = load_tokenizer_and_template(directory->text_path());
   const auto queries = PromptReader(options, text).read();
@@ -247,20 +264,21 @@ void generate(const GenerateOptions& options, bool as_json) {
                                  engine_config(options, directory->generation()));
   const auto requests = rollout::make_requests(queries, 0, options.n, stream_of(options));
   engine.check(requests);
-  if (options.overwrites) io::remove_bank(options.out);
   rollout::BankOptions bank;
   bank.stage = "generate";
   if (text.tokenizer) bank.decode = [&](std::span<const Token> ids) { return text.tokenizer->decode(ids); };
+  if (is_stream(options.out.path)) return generate_to_stream(options, engine, requests, bank);
+  if (options.out.overwrites) io::remove_bank(options.out.path);
   LiveResponse live(text);
   if (options.streams) {
     set_progress_mode(ProgressMode::quiet);
     bank.on_token = [&](size_t request, Token token) { live.push(request, token); };
   }
-  const auto result = rollout::make_bank(engine, requests, options.out,
+  const auto result = rollout::make_bank(engine, requests, options.out.path,
                                          {options.model, rollout::weights_fingerprint(weights)}, bank);
   if (options.streams) live.finish();
   if (!result.is_finished)
-    end_stopped(options.out + ": stopped with " + std::to_string(result.num_kept + result.run.num_done) +
+    end_stopped(options.out.path + ": stopped with " + std::to_string(result.num_kept + result.run.num_done) +
                 " of " + std::to_string(requests.size()) + " responses; the same command goes on from here");
   if (as_json) print_summary(options, result, requests.size());
 }
@@ -279,7 +297,7 @@ void add_generate(CLI::App& app) {
                    "JSON lines with messages, prompt or prompt_ids, or a query set; - is standard input")
       ->required()
       ->transform(or_standard_input());
-  command->add_option("--out", options->out, "responses, JSON lines")->required();
+  add_output(*command, options->out, "responses, JSON lines")->required();
   command->add_option("--n", options->n, "responses to each prompt")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
@@ -305,8 +323,12 @@ void add_generate(CLI::App& app) {
       ->check(CLI::IsMember({"bf16", "f32"}))
       ->capture_default_str();
   command->add_option("--memory-gb", options->memory_gb, "for keys and values; auto = what is free")
-      ->check(number_in("auto or a number above 0 and below 1e6", [](double x) { return x > 0 && x < 1e6; }) |
-              CLI::IsMember({"auto"}))
+      ->check(CLI::Validator(
+          [is_right = number_in("auto or a number above 0 and below 1e6",
+                                [](double x) { return x > 0 && x < 1e6; })](const std::string& text) {
+            return text == "auto" ? std::string() : is_right(text);
+          },
+          ""))
       ->capture_default_str();
   command->add_flag("--logprobs", options->with_logprobs, "add the log-probability of every sampled token");
   command
@@ -316,8 +338,6 @@ void add_generate(CLI::App& app) {
   command->add_flag("--no-thinking", options->is_without_thinking,
                     "tell the chat template enable_thinking=false");
   command->add_flag("--stream", options->streams, "show one response on the terminal as it grows");
-  command->add_flag("--overwrite", options->overwrites,
-                    "sample anew when the output was made in another way");
   command->footer(kExamples);
   command->callback([options, command] { generate(*options, wants_json(*command)); });
 }

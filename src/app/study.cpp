@@ -73,6 +73,8 @@ void add_study(CLI::App& app) {
                       "key=value settings of the study, e.g. output=runs/mine");
   command->add_flag("--dry-run", options->is_dry, "the graph with what it costs; nothing is made");
   command->add_flag("--status", options->shows_status, "what is done, and who works on what");
+  command->add_flag("--accept-changed-inputs", options->work.accepts_changed_inputs,
+                    "go on with models, queries or suites that have changed since the folder was begun");
   command->add_option("--only", options->work.only, "nodes whose name holds this text, and what they need");
   command->add_option("--until", options->until, "stop behind this kind of node")
       ->check(CLI::IsMember({"bank", "training", "evaluation", "prefixes", "diagnosis"}));

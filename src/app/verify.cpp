@@ -1,4 +1,4 @@
-// ropd verify: reads a run, a checkpoint, a model or a bank completely and says what is whole and what is
+// ropd verify: reads a run, a checkpoint, a model, an evaluation or a bank completely and says what is whole and what is
 // not.
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -10,6 +10,7 @@
 #include "app/output.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "eval/evaluate.h"
 #include "io/checkpoint.h"
 #include "io/input_ledger.h"
 #include "io/model_directory.h"
@@ -60,10 +61,11 @@ Verification verify(const Path& path, const Path& base) {
     if (fs::exists(path / "config.yaml"))
       return train::is_sft_run(path) ? train::verify_sft_run(path) : train::verify_run(path);
     if (io::is_model(path)) return verify_model(path, base);
+    if (fs::exists(path / "generation.json") || fs::exists(path / "summary.json"))
+      return {.found = {"evaluation"}, .damages = eval::evaluation_damages(path), .blemishes = {}};
     fail(path.string(),
          ": neither a run (config.yaml) nor a checkpoint (MANIFEST.json) nor a model (config.json) nor an "
-         "adapter "
-         "(adapter_config.json)");
+         "adapter (adapter_config.json) nor an evaluation (generation.json, summary.json)");
   }
   Verification result;
   const std::string damage = io::bank_damage(path);
@@ -86,9 +88,11 @@ void print(const Verification& result, bool as_json) {
 
 void add_verify(CLI::App& app) {
   auto path = std::make_shared<std::string>(), base = std::make_shared<std::string>();
-  CLI::App* command =
-      app.add_subcommand("verify", "read a run, checkpoint, model or bank completely and find any damage");
-  command->add_option("path", *path, "run directory, checkpoint, model or adapter directory, or rollout file")
+  CLI::App* command = app.add_subcommand(
+      "verify", "read a run, checkpoint, model, evaluation or bank completely and find any damage");
+  command
+      ->add_option("path", *path,
+                   "run directory, checkpoint, model or adapter directory, evaluation, or rollout file")
       ->required();
   add_base(*command, "--base", *base);
   command->footer("Examples:\n  ropd verify runs/qwen3-0.6b-ropd\n  ropd verify models/Qwen3-4B");

@@ -8,10 +8,15 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/sealed_json.h"
+#include "base/sha256.h"
 #include "eval/responses.h"
 #include "eval/summary.h"
+#include "io/checked_lines.h"
 #include "io/durable_folder.h"
 #include "rollout/streams.h"
+#include "stats/evaluation.h"
+#include "stats/scored_responses.h"
 #include "text/prompt_renderer.h"
 
 namespace ropd::eval {
@@ -51,13 +56,20 @@ RandomStream stream_of(const rollout::Generator& generator, const Suite& suite,
   return rollout::evaluation_stream(origin.seed, suite.name, generator.config().max_response_tokens);
 }
 
+constexpr const char* kResponses = "responses_sha256";  // of the finished file
+
 // Names of people's labels are not part of what must agree.
 bool is_compared(const std::string& key) {
   return key != "model" && key != "suite" && key != "suite_file" && key != "data";
 }
 
-// Writes generation.json into a new folder; in an old one, fails unless it says the same.
-void check_record(const Path& directory, const Json& record) {
+void write_record(const Path& directory, const Json& record) {
+  write_file_atomically(directory / "generation.json", sealed(record).dump(2) + "\n");
+}
+
+// What generation.json of an evaluation says; written into a new folder. In an old one, fails unless it says
+// the same as `record`.
+Json check_record(const Path& directory, const Json& record) {
   const Path path = directory / "generation.json";
   if (!std::filesystem::exists(path)) {
     if (std::filesystem::exists(directory / "responses.jsonl") &&
@@ -66,16 +78,44 @@ void check_record(const Path& directory, const Json& record) {
            ": holds responses.jsonl without generation.json, so their origin is not known (--rescore scores "
            "them; ",
            "use another --out to generate)");
-    write_file_atomically(path, record.dump(2) + "\n");
-    return;
+    write_record(directory, record);
+    return record;
   }
   const Json found = read_generation_record(directory);
+  for (const auto& [key, value] : found.items())
+    if (is_compared(key) && key != kResponses && !record.contains(key))
+      fail(path.string(), ": unknown field '", key, "' (edited, damaged, or of another version)");
   for (const auto& [key, value] : record.items())
     if (is_compared(key) && found.value(key, Json()) != value)
       fail(path.string(), ": ", key, " is ", found.value(key, Json()).dump(), ", this evaluation has ",
            value.dump(),
            " (responses of another model, suite or setting; --overwrite samples anew, or choose another "
            "--out)");
+  return found;
+}
+
+// Whether lines still have their checksums.
+bool is_unfinished(const Path& responses) {
+  const MappedFile file(responses);
+  return io::checked_row(file.text().substr(0, file.text().find('\n'))).has_value();
+}
+
+// Puts all responses into request order. Their hash is written first: a finished file without it could be
+// changed unnoticed.
+void finish(const Path& directory, const Suite& suite, Json record) {
+  const Path path = directory / "responses.jsonl";
+  const ResponseFile file(path, suite);
+  AtomicFile sorted(path);
+  Sha256 hash;
+  for_each_finished_line(file, suite, [&](std::string_view line) {
+    for (const std::string_view part : {line, std::string_view("\n")}) {
+      sorted.write(part);
+      hash.add(part);
+    }
+  });
+  record[kResponses] = hash.hexadecimal();
+  write_record(directory, record);
+  sorted.commit();
 }
 
 }  // namespace
@@ -85,7 +125,32 @@ Json read_generation_record(const Path& directory) {
   if (!std::filesystem::exists(path)) return nullptr;
   Json record = parse_json(read_file(path, 1 << 20), path.string());
   if (!record.is_object()) fail(path.string(), ": expected a JSON object, got ", record.type_name());
-  return record;
+  return unsealed(std::move(record), path.string());
+}
+
+void check_generated(const Path& directory) {
+  const Json record = read_generation_record(directory);
+  const Path path = directory / "responses.jsonl";
+  if (!record.is_object() || !record.contains(kResponses) || !std::filesystem::exists(path)) return;
+  // A kill between the hash and the file in its place.
+  if (is_unfinished(path)) return;
+  stats::check_responses(directory, record.value(kResponses, ""));
+}
+
+std::vector<std::string> evaluation_damages(const Path& directory) {
+  std::vector<std::string> damages;
+  const auto look = [&](auto&& check) {
+    try {
+      check();
+    } catch (const Error& error) {
+      damages.emplace_back(error.what());
+    }
+  };
+  look([&] { check_generated(directory); });
+  look([&] {
+    if (std::filesystem::exists(directory / "summary.json")) (void)stats::read_summary(directory);
+  });
+  return damages;
 }
 
 Json generation_record(const rollout::Generator& generator, const Suite& suite,
@@ -116,24 +181,28 @@ GenerationResult generate_responses(rollout::Generator& generator, const Suite& 
                                     const Path& directory, const GenerationOrigin& origin) {
   const Path path = directory / "responses.jsonl";
   io::make_durable_folder(directory);
-  check_record(directory, generation_record(generator, suite, tokenizer, chat_template, origin));
+  const Json record =
+      check_record(directory, generation_record(generator, suite, tokenizer, chat_template, origin));
+  check_generated(directory);
   GenerationResult result;
   std::vector<ResponseId> missing;
-  bool is_sorted = true;
   std::optional<AppendFile> file;  // cuts a torn last line off; nobody else writes while we read
   if (std::filesystem::exists(path)) file.emplace(path);
   {
     const ResponseFile present(path, suite);
     missing = present.missing();
     result.num_kept = present.num_present();
-    is_sorted = present.is_sorted();
+    if (present.num_broken() > 0)
+      log_warning(path.string(), ": ", present.num_broken(),
+                  " lines do not fit their checksums; their responses are sampled again");
   }
   result.is_finished = missing.empty();
   if (result.num_kept > 0)
     log_info(path.string(), ": ", result.num_kept, " of ", suite.num_responses(), " responses are there",
              missing.empty() ? "" : ", going on with the others");
   if (missing.empty()) {
-    if (!is_sorted) sort_responses(path, suite);  // a kill came before it
+    if (!record.contains(kResponses) || is_unfinished(path))
+      finish(directory, suite, record);  // a kill came first
     return result;
   }
   const auto requests =
@@ -146,7 +215,8 @@ GenerationResult generate_responses(rollout::Generator& generator, const Suite& 
   rollout::RunHooks hooks;
   hooks.on_done = [&](size_t index, Rollout&& rollout) {
     rollout.text = tokenizer.decode(rollout.response_ids);
-    file->append_unsynced(response_line(rollout, suite.benchmarks[missing[index].benchmark].name));
+    file->append_unsynced(
+        io::with_checksum(response_line(rollout, suite.benchmarks[missing[index].benchmark].name)));
   };
   hooks.on_step = [&](const rollout::RunSummary& so_far) {
     const auto now = std::chrono::steady_clock::now();
@@ -161,7 +231,7 @@ GenerationResult generate_responses(rollout::Generator& generator, const Suite& 
   file->sync();
   progress.update(result.run.num_done, result.run.num_tokens, result.run.note());
   result.is_finished = !result.run.was_stopped;
-  if (result.is_finished) sort_responses(path, suite);
+  if (result.is_finished) finish(directory, suite, record);
   return result;
 }
 
@@ -170,7 +240,7 @@ void write_evaluation(const Path& directory, const Evaluation& evaluation, const
   for (const stats::Table& table : summary_tables(evaluation))
     markdown += (markdown.empty() ? "" : "\n") + stats::to_markdown(table);
   write_file_atomically(directory / "summary.md", markdown);
-  write_file_atomically(directory / "summary.json", summary_json(evaluation, about).dump(1) + "\n");
+  write_file_atomically(directory / "summary.json", sealed(summary_json(evaluation, about)).dump(1) + "\n");
 }
 
 }  // namespace ropd::eval

@@ -1,7 +1,8 @@
 // The generating half of an evaluation: every response that a suite asks for and the folder does not hold
-// yet. Responses go to responses.jsonl as they finish and are put into request order at the end, so that an
-// interrupted and an uninterrupted evaluation give identical files. generation.json beside them says how they
-// were made; a folder whose responses were made in another way is refused, naming the difference.
+// yet. Responses go to responses.jsonl as they finish, each with a checksum, and are put into request order at
+// the end, so that an interrupted and an uninterrupted evaluation give identical files. generation.json beside
+// them says how they were made and, at the end, their hash; a folder whose responses were made in another way
+// or were changed afterwards is refused, naming the difference.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -42,11 +43,17 @@ GenerationResult generate_responses(rollout::Generator& generator, const Suite& 
                                     const text::Tokenizer& tokenizer, const text::ChatTemplate& chat_template,
                                     const Path& directory, const GenerationOrigin& origin);
 
-// Writes summary.json and summary.md into the folder. `about` is what generation.json says, or null for
+// Writes summary.json, sealed, and summary.md into the folder. `about` is what generation.json says, or null for
 // responses from elsewhere.
 void write_evaluation(const Path& directory, const Evaluation& evaluation, const Json& about);
 
-// generation.json of a folder, or null where it has none.
+// generation.json of a folder, or null where it has none. Fails when it was changed.
 Json read_generation_record(const Path& directory);
+
+// Fails when the responses of a folder are not those that its generation.json speaks of. Reads all of them.
+void check_generated(const Path& directory);
+
+// What is damaged in a folder of an evaluation, each a sentence that begins with the file.
+[[nodiscard]] std::vector<std::string> evaluation_damages(const Path& directory);
 
 }  // namespace ropd::eval

@@ -5,9 +5,11 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/sealed_json.h"
 #include "base/stop.h"
 #include "base/threads.h"
 #include "eval/responses.h"
+#include "io/checked_lines.h"
 #include "rollout/fingerprint.h"
 #include "rollout/local_generator.h"
 #include "support/byte_tokenizer.h"
@@ -59,6 +61,21 @@ class Evaluate : public ::testing::Test {
   }
   std::string responses(const std::string& folder) {
     return read_file(directory_ / folder / "responses.jsonl");
+  }
+  // Finished lines as they lie in the folder of an unfinished evaluation.
+  static std::string unfinished(std::string_view finished) {
+    std::string lines;
+    for (size_t begin = 0, end; (end = finished.find('\n', begin)) != std::string_view::npos; begin = end + 1)
+      lines += io::with_checksum(finished.substr(begin, end - begin)) + "\n";
+    return lines;
+  }
+  // A folder that was killed: the record of another one without the hash of its responses, and these lines.
+  void write_killed(const std::string& folder, const std::string& like, const std::string& lines) {
+    std::filesystem::create_directories(directory_ / folder);
+    Json record = read_generation_record(directory_ / like);
+    record.erase("responses_sha256");
+    write_file_atomically(directory_ / folder / "generation.json", sealed(record).dump(2));
+    write_file_atomically(directory_ / folder / "responses.jsonl", lines);
   }
   std::string error(const std::function<void()>& act) {
     try {
@@ -112,11 +129,9 @@ TEST_F(Evaluate, AnotherCapOrSuiteTakesOtherSamples) {
 
 TEST_F(Evaluate, ContinuedEvaluationEqualsAnUninterruptedOne) {
   generate("full");
-  const std::string whole = responses("full");
-  for (const size_t cut : {whole.size() / 3, whole.size() / 2, whole.size() - 5}) {
-    std::filesystem::create_directories(directory_ / "cut");
-    write_file_atomically(directory_ / "cut/generation.json", read_file(directory_ / "full/generation.json"));
-    write_file_atomically(directory_ / "cut/responses.jsonl", whole.substr(0, cut));
+  const std::string whole = responses("full"), lines = unfinished(whole);
+  for (const size_t cut : {lines.size() / 3, lines.size() / 2, lines.size() - 5}) {
+    write_killed("cut", "full", lines.substr(0, cut));
     const auto result = generate("cut");
     EXPECT_GT(result.num_kept, 0u);
     EXPECT_EQ(result.num_kept + result.run.num_done, 10u);
@@ -143,11 +158,57 @@ TEST_F(Evaluate, FinishedFolderIsNotTouched) {
 
 TEST_F(Evaluate, WhatAKillLeftUnsortedIsSortedByTheNextStart) {
   generate("full");
-  const std::string sorted = responses("full");
+  const std::string sorted = responses("full"), record = read_file(directory_ / "full/generation.json");
   const size_t first = sorted.find('\n') + 1;
-  write_file_atomically(directory_ / "full/responses.jsonl", sorted.substr(first) + sorted.substr(0, first));
+  const std::string arrived = sorted.substr(first) + sorted.substr(0, first);
+  for (const std::string& lines : {unfinished(arrived), arrived}) {  // plain: an earlier version's
+    write_killed("killed", "full", lines);
+    EXPECT_TRUE(generate("killed").is_finished);
+    EXPECT_EQ(responses("killed"), sorted);
+    EXPECT_EQ(read_file(directory_ / "killed/generation.json"), record);
+  }
+  // Between the hash and the file in its place.
+  write_file_atomically(directory_ / "full/responses.jsonl", unfinished(arrived));
   EXPECT_TRUE(generate("full").is_finished);
   EXPECT_EQ(responses("full"), sorted);
+}
+
+TEST_F(Evaluate, AChangedLineOfAnUnfinishedFolderIsSampledAgain) {
+  generate("full");
+  const std::string whole = responses("full");
+  std::string lines = unfinished(whole);
+  char& digit = lines[lines.rfind("\"response_ids\":[") + 16];
+  digit = digit == '1' ? '2' : '1';
+  write_killed("changed", "full", lines);
+  EXPECT_EQ(generate("changed").run.num_done, 1u);
+  EXPECT_EQ(responses("changed"), whole);
+}
+
+TEST_F(Evaluate, ChangedResponsesOfAFinishedFolderAreRefused) {
+  generate("full");
+  std::string changed = responses("full");
+  char& digit = changed[changed.rfind("\"response_ids\":[") + 16];
+  digit = digit == '1' ? '2' : '1';
+  write_file_atomically(directory_ / "full/responses.jsonl", changed);
+  EXPECT_THAT(error([&] { generate("full"); }), HasSubstr("responses.jsonl: is not what was sampled"));
+  EXPECT_THAT(error([&] { check_generated(directory_ / "full"); }), HasSubstr("is not what was sampled"));
+  EXPECT_THAT(evaluation_damages(directory_ / "full"), testing::SizeIs(1));
+  std::filesystem::remove(directory_ / "full/generation.json");
+  EXPECT_EQ(error([&] { check_generated(directory_ / "full"); }), "") << "of unknown origin";
+}
+
+TEST_F(Evaluate, AChangedRecordIsRefused) {
+  generate("full");
+  const Path path = directory_ / "full/generation.json";
+  const std::string record = read_file(path);
+  std::string changed = record;
+  changed.replace(changed.find("\"model\": \"m\""), 12, "\"model\": \"n\"");
+  write_file_atomically(path, changed);
+  EXPECT_THAT(error([&] { generate("full"); }), HasSubstr("generation.json: its content does not fit"));
+  changed = record;
+  changed.replace(changed.find("checksum"), 8, "checksul");
+  write_file_atomically(path, changed);
+  EXPECT_THAT(error([&] { generate("full"); }), HasSubstr("unknown field 'checksul'"));
 }
 
 TEST_F(Evaluate, FolderOfAnotherEvaluationIsRefusedByName) {
@@ -169,13 +230,12 @@ TEST_F(Evaluate, ASecondWriterIsRefusedAndHarmsNothing) {
   generate("full");
   const std::string whole = responses("full");
   const Path path = directory_ / "busy/responses.jsonl";
-  std::filesystem::create_directories(directory_ / "busy");
-  write_file_atomically(directory_ / "busy/generation.json", read_file(directory_ / "full/generation.json"));
-  write_file_atomically(path, whole.substr(0, whole.find('\n') + 1));
+  const std::string first = unfinished(whole.substr(0, whole.find('\n') + 1));
+  write_killed("busy", "full", first);
   {
     const AppendFile other(path);
     EXPECT_THAT(error([&] { generate("busy"); }), HasSubstr("another process is writing this file"));
-    EXPECT_EQ(responses("busy"), whole.substr(0, whole.find('\n') + 1));
+    EXPECT_EQ(responses("busy"), first);
   }
   generate("busy");
   EXPECT_EQ(responses("busy"), whole);
@@ -188,6 +248,8 @@ TEST_F(Evaluate, WritesSummaryAndTable) {
   write_evaluation(directory_ / "full", evaluation, read_generation_record(directory_ / "full"));
   const Json summary = parse_json(read_file(directory_ / "full/summary.json"), "summary");
   EXPECT_EQ(summary["about"]["max_tokens"], 24);
+  EXPECT_EQ(summary["about"]["responses_sha256"], sha256_file(directory_ / "full/responses.jsonl"));
+  EXPECT_EQ(summary, sealed(summary));
   EXPECT_EQ(summary["benchmarks"].size(), 2u);
   EXPECT_THAT(read_file(directory_ / "full/summary.md"), HasSubstr("Budget 24 tokens"));
 }

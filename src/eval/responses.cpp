@@ -2,12 +2,14 @@
 
 #include <simdjson.h>
 
+#include <cassert>
 #include <cstring>
 #include <filesystem>
 #include <unordered_map>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "io/checked_lines.h"
 #include "io/rollout_file.h"
 
 namespace ropd::eval {
@@ -83,6 +85,7 @@ ResponseFile::ResponseFile(const Path& path, const Suite& suite) : suite_(&suite
   SuiteIndex index(suite);
   const std::string_view text = file_.text();
   uint64_t number = 0;
+  bool is_checked = false;  // an unfinished file: what is not whole is sampled again
   for (size_t begin = 0; begin < text.size();) {
     ++number;
     const auto* newline =
@@ -94,8 +97,14 @@ ResponseFile::ResponseFile(const Path& path, const Suite& suite) : suite_(&suite
     const size_t length = size_t(newline - text.data()) - begin;
     if (length > kMaxLineBytes)
       fail(path.string(), ":", number, ": line of ", length, " bytes, at most ", kMaxLineBytes, " are read");
-    add_line(text.substr(begin, length), number, index);
+    const std::string_view line = text.substr(begin, length);
     begin += length + 1;
+    const auto checked = io::checked_row(line);
+    is_checked |= checked.has_value();
+    if (is_checked && !checked)
+      ++num_broken_;
+    else
+      add_line(checked.value_or(line), number, index);
   }
 }
 
@@ -144,17 +153,6 @@ std::vector<ResponseId> ResponseFile::missing() const {
   return ids;
 }
 
-bool ResponseFile::is_sorted() const {
-  uint64_t last = 0;
-  for (const ResponseId id : all_responses(*suite_)) {
-    const uint64_t number = at(id).number;
-    if (number == 0) continue;
-    if (number < last) return false;
-    last = number;
-  }
-  return true;
-}
-
 std::string response_text(std::string_view line, const std::string& where) {
   auto fields = parse_fields(line, true);
   if (!fields || !fields->text) fail(where, ": no 'text' in the response, expected the decoded response");
@@ -166,18 +164,13 @@ std::string response_line(const Rollout& rollout, const std::string& benchmark) 
   return "{\"benchmark\":" + Json(benchmark).dump() + "," + io::rollout_line(rollout).substr(1);
 }
 
-void sort_responses(const Path& path, const Suite& suite) {
-  const ResponseFile file(path, suite);
-  AtomicFile sorted(path);
+void for_each_finished_line(const ResponseFile& file, const Suite& suite,
+                            const std::function<void(std::string_view line)>& use) {
   for (const ResponseId id : all_responses(suite)) {
     const auto line = file.line(id);
-    if (!line)
-      fail(path.string(), ": sample ", id.sample, " of question '",
-           suite.benchmarks[id.benchmark].questions[id.question].id, "' is missing");
-    sorted.write(*line);
-    sorted.write("\n");
+    assert(line);
+    use(*line);
   }
-  sorted.commit();
 }
 
 }  // namespace ropd::eval

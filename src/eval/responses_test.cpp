@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
+#include "io/checked_lines.h"
 #include "support/test_data.h"
 
 namespace ropd::eval {
@@ -97,20 +98,29 @@ TEST_F(Responses, OthersResponsesAreRefusedByName) {
   EXPECT_THROW(response_text("{\"query_id\":\"q\"}", "x"), Error);
 }
 
-TEST_F(Responses, SortedFileDoesNotDependOnTheOrderOfArrival) {
+TEST_F(Responses, LinesThatDoNotFitTheirChecksumAreLeftOut) {
+  const auto checked = [&](const std::string& one) {
+    return io::with_checksum(one.substr(0, one.size() - 1)) + "\n";
+  };
+  std::string changed = checked(line("a", "q1", 1));
+  changed[changed.find("aq11")] = 'b';
+  const auto file = read(line("b", "q1", 0) + checked(line("a", "q1", 0)) + changed + std::string(40, '\0') +
+                         "\n" + checked(line("a", "q2", 0)));
+  EXPECT_EQ(file.num_present(), 3u) << "plain lines first: what an earlier version left";
+  EXPECT_EQ(file.num_broken(), 2u);
+  EXPECT_THAT(file.missing(), ElementsAre(ResponseId{0, 0, 1}, ResponseId{0, 1, 1}));
+  EXPECT_EQ(response_text(*file.line({0, 1, 0}), "x"), "aq20");
+}
+
+TEST_F(Responses, FinishedLinesDoNotDependOnTheOrderOfArrival) {
   const std::vector<std::string> lines = {line("a", "q1", 0), line("a", "q1", 1), line("a", "q2", 0),
                                           line("a", "q2", 1), line("b", "q1", 0)};
   std::string in_order, arrived;
   for (const auto& one : lines) in_order += one;
   for (const size_t i : {4, 2, 0, 3, 1}) arrived += lines[i];
-  write_file_atomically(path(), arrived);
-  sort_responses(path(), suite_);
-  EXPECT_EQ(read_file(path()), in_order);
-}
-
-TEST_F(Responses, SortingRefusesAnIncompleteFile) {
-  write_file_atomically(path(), line("a", "q1", 0));
-  EXPECT_THROW(sort_responses(path(), suite_), Error);
+  std::string finished;
+  for_each_finished_line(read(arrived), suite_, [&](std::string_view one) { finished.append(one) += '\n'; });
+  EXPECT_EQ(finished, in_order);
 }
 
 }  // namespace

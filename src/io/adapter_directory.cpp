@@ -80,6 +80,16 @@ bool ends_with_module(std::string_view module, std::string_view end) {
                            module[module.size() - end.size() - 1] == '.');
 }
 
+// A rank of 16.5 or true is a mistake, not 16 or 1.
+template <class Value>
+Value number_of(const Json& value, const std::string& name, std::string_view where) {
+  const bool is_right = std::is_integral_v<Value> ? value.is_number_integer() : value.is_number();
+  if (!is_right)
+    fail(where, ": ", name, " is ", value.dump().substr(0, 60), ", expected a ",
+         std::is_integral_v<Value> ? "whole number" : "number");
+  return value.get<Value>();
+}
+
 template <class Value>
 std::map<std::string, Value> read_pattern(const Json& json, const char* key, std::string_view where) {
   std::map<std::string, Value> values;
@@ -90,8 +100,7 @@ std::map<std::string, Value> read_pattern(const Json& json, const char* key, std
     if (!is_plain_name(plain))
       fail(where, ": ", key, " names '", name,
            "', expected a module's name (regular expressions are not read)");
-    if (!value.is_number()) fail(where, ": ", key, " of ", name, " is ", value.dump(), ", expected a number");
-    values[plain] = value.template get<Value>();
+    values[plain] = number_of<Value>(value, std::string(key) + " of " + name, where);
   }
   return values;
 }
@@ -146,8 +155,9 @@ ParsedAdapterConfig parse_adapter_config(std::string_view text, std::string_view
     refuse_what_is_not_computed(json, where);
     ParsedAdapterConfig parsed;
     if (!json.contains("r")) fail(where, ": holds no rank 'r'");
-    parsed.adapter.rank = json.at("r").get<int64_t>();
-    parsed.adapter.alpha = json.value("lora_alpha", 8.0);
+    parsed.adapter.rank = number_of<int64_t>(json.at("r"), "r", where);
+    parsed.adapter.alpha =
+        json.contains("lora_alpha") ? number_of<double>(json["lora_alpha"], "lora_alpha", where) : 8.0;
     if (!std::isfinite(parsed.adapter.alpha)) fail(where, ": lora_alpha is not finite");
     parsed.adapter.rslora = json.value("use_rslora", false);
     parsed.adapter.ranks = read_pattern<int64_t>(json, "rank_pattern", where);

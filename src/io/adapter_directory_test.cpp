@@ -142,7 +142,12 @@ TEST_F(Adapters, WhatIsNotComputedIsRefusedByName) {
   EXPECT_THAT(refusal({{"use_qalora", true}}), HasSubstr("use_qalora"));
   EXPECT_THAT(refusal({{"rank_pattern", {{".*\\.q_proj", 3}}}}),
               HasSubstr("regular expressions are not read"));
-  EXPECT_THAT(refusal({{"r", "many"}}), HasSubstr("not as PEFT writes it"));
+  EXPECT_THAT(refusal({{"r", "many"}}), HasSubstr("r is \"many\", expected a whole number"));
+  EXPECT_THAT(refusal({{"r", 16.5}}), HasSubstr("r is 16.5, expected a whole number"));
+  EXPECT_THAT(refusal({{"r", true}}), HasSubstr("r is true"));
+  EXPECT_THAT(refusal({{"lora_alpha", "1"}}), HasSubstr("lora_alpha is \"1\", expected a number"));
+  EXPECT_THAT(refusal({{"rank_pattern", {{"q_proj", 2.5}}}}), HasSubstr("rank_pattern of q_proj is 2.5"));
+  EXPECT_THAT(refusal({{"use_rslora", 1}}), HasSubstr("not as PEFT writes it"));
   EXPECT_THAT(error_of([] { (void)parse_adapter_config("[]", "f"); }), HasSubstr("expected an object"));
 }
 

@@ -1,5 +1,8 @@
 #include "io/graph_file.h"
 
+#include <signal.h>
+
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -36,6 +39,27 @@ GraphNode parse_node(const Json& json) {
   return node;
 }
 
+constexpr std::string_view kTemporary = ".tmp";
+
+// Files beside `path` of processes that were killed while they wrote. Nothing is lost where one belongs to a
+// process of another machine that lives: it writes again.
+void remove_leftovers(const Path& path) {
+  const std::string prefix = path.filename().string() + ".";
+  std::error_code error;
+  for (auto entry = std::filesystem::directory_iterator(path.parent_path(), error);
+       !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(prefix) || !name.ends_with(kTemporary)) continue;
+    const std::string number =
+        name.substr(prefix.size(), name.size() - std::min(name.size(), prefix.size() + kTemporary.size()));
+    const bool is_number =
+        !number.empty() && number.size() < 10 && number.find_first_not_of("0123456789") == std::string::npos;
+    std::error_code ignored;
+    if (is_number && ::kill(std::stoi(number), 0) != 0 && errno == ESRCH)
+      std::filesystem::remove(entry->path(), ignored);
+  }
+}
+
 }  // namespace
 
 std::string graph_json(const StudyGraph& graph) {
@@ -48,7 +72,9 @@ std::string graph_json(const StudyGraph& graph) {
 void write_graph(const Path& path, const StudyGraph& graph) {
   // Several processes may write at once: each beside, under its own number.
   Path beside = path;
-  beside += "." + std::to_string(this_process().pid) + ".tmp";
+  beside += "." + std::to_string(this_process().pid);
+  beside += kTemporary;
+  remove_leftovers(path);
   std::ofstream file(beside, std::ios::trunc);
   file << graph_json(graph) << "\n";
   file.close();

@@ -1,6 +1,8 @@
 #include "io/graph_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "support/test_data.h"
 
@@ -33,6 +35,21 @@ TEST(GraphFile, LeavesNothingBesideIt) {
   size_t count = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(directory.path())) ++count;
   EXPECT_EQ(count, 1u);
+}
+
+TEST(GraphFile, RemovesWhatAKilledProcessLeftBesideIt) {
+  const test::TemporaryDirectory directory;
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);  // its number belongs to nobody now
+  const Path dead = directory / ("replay.graph.json." + std::to_string(child) + ".tmp");
+  const Path alive = directory / ("replay.graph.json." + std::to_string(::getppid()) + ".tmp");
+  const Path other = directory / "replay.graph.json.mine.tmp";
+  for (const Path& path : {dead, alive, other}) write_file_atomically(path, "half");
+  write_graph(directory / "replay.graph.json", example());
+  EXPECT_FALSE(std::filesystem::exists(dead));
+  EXPECT_TRUE(std::filesystem::exists(alive));
+  EXPECT_TRUE(std::filesystem::exists(other));
 }
 
 TEST(GraphFile, WhatIsNoGraphIsNothing) {

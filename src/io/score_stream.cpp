@@ -3,19 +3,12 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/line_stream.h"
 #include "base/log.h"
-#include "base/standard_streams.h"
 #include "io/checked_lines.h"
 
 namespace ropd::io {
 namespace {
-
-bool is_stream(const Path& path) {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  return path == kStandardOutput ||
-         (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status));
-}
 
 // A row knows its number, so that one that was removed or repeated is noticed.
 std::string numbered(uint64_t number, std::string_view row) {

@@ -11,6 +11,7 @@
 #include "report/style.h"
 #include "report/table_html.h"
 #include "report/tables.h"
+#include "stats/scored_responses.h"
 
 namespace ropd::report {
 namespace {
@@ -221,6 +222,9 @@ size_t write_report(std::span<const std::string> arguments, const Path& out, con
   std::vector<RunData> runs;
   for (const std::string& argument : expand_arguments({arguments.begin(), arguments.end()}))
     runs.push_back(read_run(argument));
+  for (const RunData& run : runs)
+    for (const EvaluationData& evaluation : run.evaluations)
+      stats::check_scored_responses(evaluation.summary.path);
   const Comparison comparison = compare_methods(runs);
   PageContent content = make_content(comparison, title);
   content.page = out.string();

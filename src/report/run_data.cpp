@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "base/yaml.h"
+#include "io/jsonl.h"
 #include "io/metrics_file.h"
 
 namespace ropd::report {
@@ -140,6 +142,31 @@ void find_rollouts(RunData& run) {
   if (std::filesystem::exists(bank)) run.first_rollouts = bank;
 }
 
+// A step of supervised fine-tuning as a point of the training curves.
+IterationRecord fine_tuning_record(const Json& row, const std::string& where) {
+  IterationRecord record;
+  record.step = record.iteration = static_cast<uint64_t>(std::max(1.0, number_at(row, "step", where)));
+  record.source = "pairs";
+  record.loss = number_at(row, "loss", where);
+  record.grad_norm = number_at(row, "grad_norm", where);
+  record.truncated = std::numeric_limits<double>::quiet_NaN();  // nothing was sampled
+  return record;
+}
+
+std::vector<IterationRecord> read_iterations(const Path& file) {
+  std::vector<IterationRecord> steps;
+  io::JsonlReader reader(file);
+  const auto first = reader.next();
+  // The lines of `ropd train` have a kind; all else is for read_metrics to judge.
+  if (!first || first->text.find("\"kind\"") != std::string_view::npos)
+    return io::read_metrics(file).iterations;
+  for (auto line = first; line; line = reader.next()) {
+    const std::string where = reader.where(line->number);
+    steps.push_back(fine_tuning_record(parse_json(line->text, where), where));
+  }
+  return steps;
+}
+
 bool holds_a_run(const Path& directory) {
   for (const char* name : {"metrics.jsonl", "config.yaml", "summary.json", "diagnosis.json", "eval"})
     if (std::filesystem::exists(directory / name)) return true;
@@ -186,7 +213,7 @@ RunData read_run(const std::string& argument) {
               : normal.filename().empty() ? normal.parent_path().filename().string()
                                           : normal.filename().string();
   if (const Path file = run.path / "metrics.jsonl"; std::filesystem::exists(file))
-    run.iterations = io::read_metrics(file).iterations;
+    run.iterations = read_iterations(file);
   if (const Path file = run.path / "config.yaml"; std::filesystem::exists(file)) {
     run.config_text = read_file(file, uint64_t{1} << 20);
     flatten(run.config, "", parse_yaml_document(run.config_text, file.string()));

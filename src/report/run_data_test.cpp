@@ -101,6 +101,20 @@ TEST_F(RunDirectory, RolloutsOfReplayAreNoSamplesOfThePolicy) {
   EXPECT_EQ(read_run(run_.string()).first_rollouts, run_ / "banks/initial.jsonl");
 }
 
+TEST_F(RunDirectory, StepsOfFineTuningAreItsTrainingCurve) {
+  test::write_text(
+      run_ / "metrics.jsonl",
+      "{\"grad_norm\":2.5,\"loss\":11.25,\"loss_tokens\":8,\"lr\":0.001,\"step\":1,\"tokens\":25}\n"
+      "{\"grad_norm\":1.5,\"loss\":9.5,\"loss_tokens\":10,\"lr\":0.0009,\"step\":2,\"tokens\":32}\n");
+  const RunData run = read_run(run_.string());
+  ASSERT_EQ(run.iterations.size(), 2u);
+  EXPECT_EQ(run.iterations[1].iteration, 2u);
+  EXPECT_EQ(run.iterations[1].loss, 9.5);
+  EXPECT_EQ(run.iterations[0].grad_norm, 2.5);
+  test::write_text(run_ / "metrics.jsonl", "{\"loss\":1}\n");
+  EXPECT_THAT(error(run_.string()), HasSubstr("metrics.jsonl:1: \"step\" is missing"));
+}
+
 TEST_F(RunDirectory, WhatIsNoRunIsRefused) {
   EXPECT_THAT(error("/nowhere/at/all"), HasSubstr("no such run directory"));
   std::filesystem::create_directories(run_);

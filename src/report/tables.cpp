@@ -211,8 +211,8 @@ Table compute_table(const Comparison& comparison) {
         mean.*member += one.*member;
       ++count;
     }
-    if (count == 0) continue;
     const double total = mean.seconds();
+    if (count == 0 || total == 0) continue;  // fine-tuning records no times
     const auto share = [&](double seconds) { return number_cell(100 * seconds / total, 0); };
     table.rows.push_back(
         {.cells = {text_cell(method.label), number_cell(count, 0), number_cell(mean.trajectories / count, 0),

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/sealed_json.h"
 
 namespace ropd::stats {
 namespace {
@@ -179,7 +180,7 @@ EvaluationSummary read_summary(const Path& directory_or_file) {
   const std::string where = path.string();
   if (!std::filesystem::exists(path))
     fail(where, ": no such file (not an evaluation of `ropd eval`, or not scored yet?)");
-  const Json json = parse_json(read_file(path, uint64_t{256} << 20), where);
+  const Json json = unsealed(parse_json(read_file(path, uint64_t{256} << 20), where), where);
   if (const Json& format = field(json, "format", where); format != kFormat)
     fail(where, ": format ", format.dump().substr(0, 60), ", expected ", kFormat,
          " (written by another version?)");

@@ -15,6 +15,7 @@
 #include "io/durable_folder.h"
 #include "study/claim.h"
 #include "study/graph_state.h"
+#include "study/seen_inputs.h"
 #include "study/tables.h"
 
 namespace ropd::study {
@@ -53,6 +54,26 @@ bool Study::has_work(const Plan& plan, const Node& node, const WorkOptions& opti
                      [&](const std::string& id) { return is_meant(*plan.graph.find(id)); });
 }
 
+std::map<std::string, std::string> Study::input_contents() {
+  std::map<std::string, std::string> contents;
+  const auto add = [&](const std::string& kind, const std::string& path, const std::string& content) {
+    if (!path.empty() && !content.starts_with("absent "))
+      contents[kind + " " + std::filesystem::absolute(path).string()] = content;
+  };
+  for (const Run& run : runs_) {
+    const train::TrainConfig& config = run.config;
+    const Inputs inputs = inputs_.of(config);
+    const bool has_adapter = config.adapter && config.adapter->path;
+    add(has_adapter ? "adapter " + *config.adapter->path + " of" : "model", config.student, inputs.student);
+    add("model", config.teacher, inputs.teacher);
+    add("queries", config.data.queries, inputs.queries);
+    for (const auto& [path, content] : inputs.banks) add("rollouts", path, content);
+  }
+  for (const EvaluationConfig& evaluation : file_.config.evaluations)
+    add("benchmarks of " + evaluation.suite + " in", evaluation.data, inputs_.suite(evaluation));
+  return contents;
+}
+
 void Study::expect_nodes(Forecast& forecast, const Plan& plan, const WorkOptions& options) {
   for (const Node& node : plan.graph.nodes)
     if (has_work(plan, node, options) && !store_.is_done(node))
@@ -89,6 +110,7 @@ bool Study::work(const WorkOptions& options) {
   bool has_waited = false;
   while (!stop_requested()) {
     const Plan current = plan();
+    note_inputs(store_.root(), input_contents(), options.accepts_changed_inputs);
     expect_nodes(forecast, current, options);
     bool is_left = false;
     for (const Node& node : current.graph.nodes) {
@@ -99,10 +121,11 @@ bool Study::work(const WorkOptions& options) {
     }
     write_graph_state(file_, current, store_);
     if (!is_left) return true;
-    bool has_made = false;
+    bool has_made = false, is_claimed = false;
     for (const Node* node : ready_nodes(current.graph, [&](const Node& n) { return store_.is_done(n); })) {
       if (!has_work(current, *node, options)) continue;
       const Claim claim(store_.claims(), node->id);
+      is_claimed |= !claim.is_held();
       if (!claim.is_held()) continue;
       write_graph_state(file_, current, store_);
       store_.refresh();
@@ -116,6 +139,10 @@ bool Study::work(const WorkOptions& options) {
       has_waited = false;
       continue;
     }
+    if (!is_claimed)
+      fail(store_.root().string(),
+           ": nodes are left that nobody works on and that cannot be made (see ropd "
+           "study --status); files in the folder were removed or changed?");
     if (!std::exchange(has_waited, true))
       log_info("waiting for other processes: all that could be made now is claimed");
     std::this_thread::sleep_for(kWaitForOthers);

@@ -2,6 +2,7 @@
 // Any number of processes may do so in one folder; a process that finds all that could be made claimed by
 // others waits for them.
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,7 +17,8 @@ namespace ropd::study {
 struct WorkOptions {
   std::string only;               // nodes whose label holds this text, and what they need; empty = all
   std::optional<NodeKind> until;  // nothing behind this kind of node
-  Forecast* forecast = nullptr;   // of a larger whole that this study is a part of; null = the study alone
+  bool accepts_changed_inputs = false;
+  Forecast* forecast = nullptr;  // of a larger whole that this study is a part of; null = the study alone
 };
 
 // What a study has found.
@@ -60,6 +62,8 @@ class Study {
   InputCatalog inputs_;
   CostEstimator relative_costs_;  // at a speed of one; forecasts learn the rest
   bool has_work(const Plan& plan, const Node& node, const WorkOptions& options) const;
+  // What the study is made from, by kind and absolute path.
+  std::map<std::string, std::string> input_contents();
   void link_evaluations(const Plan& plan) const;
   void expect_nodes(Forecast& forecast, const Plan& plan, const WorkOptions& options);
   bool make(const Plan& plan, const Node& node, Forecast& forecast) const;

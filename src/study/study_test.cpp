@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "base/progress.h"
 #include "base/stop.h"
@@ -145,6 +146,42 @@ TEST_F(Studies, AChangedOptionRedoesItsDependentsAndNothingElse) {
   methods.replace(methods.find("name: fixed,"), 12, "name: fixed, set: [alarms.drift=1],");
   Study same = study(methods);
   EXPECT_TRUE(open_nodes(same).empty());
+}
+
+TEST_F(Studies, AChangedInputIsRefusedUntilItIsAccepted) {
+  const std::string methods = "methods:\n  - {name: current, stages: [{source: current}]}\n";
+  Study before = study(methods);
+  ASSERT_TRUE(before.work({}));
+  const Path queries = world.path("queries.jsonl");
+  std::string text = read_file(queries);
+  const size_t begin = text.find('\n') + 1;
+  write_file_atomically(queries, text.substr(begin) + text.substr(0, begin));
+  Study after = study(methods);
+  try {
+    after.work({});
+    FAIL() << "went on in silence";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("is not what " + world.path("study").string() + " was made from"));
+  }
+  EXPECT_TRUE(after.work({.accepts_changed_inputs = true}));
+  EXPECT_TRUE(open_nodes(after).empty());
+}
+
+TEST_F(Studies, ADamagedCheckpointIsNotEvaluated) {
+  const std::string methods = "methods:\n  - {name: current, stages: [{source: current}]}\n";
+  Study trained = study(methods);
+  ASSERT_TRUE(trained.work({.until = NodeKind::training}));
+  const Path weights = trained.store().find_state(trained.plan().runs[0].states.back())->checkpoint /
+                       "model/model.safetensors";
+  std::string bytes = read_file(weights);
+  bytes[bytes.size() - 3] = static_cast<char>(bytes[bytes.size() - 3] ^ 1);
+  write_file_atomically(weights, bytes);
+  try {
+    trained.work({});
+    FAIL() << "evaluated in silence";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("model.safetensors"));
+  }
 }
 
 TEST_F(Studies, ANewOnsetReusesWhatIsThere) {

@@ -113,7 +113,7 @@ Path model_of(const Workshop& workshop, const std::optional<std::string>& state,
   if (!state) return initial_model(workshop.runs[run].config);
   const auto found = workshop.store.find_state(*state);
   if (!found) fail("study: state ", *state, " is gone from ", workshop.store.root().string());
-  return found->checkpoint / "model";
+  return io::find_model(found->checkpoint);  // compared with its manifest: nobody else reads it again
 }
 
 rollout::EngineConfig engine_config(const train::TrainConfig& config, const io::ModelDirectory& directory) {

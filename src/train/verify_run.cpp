@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "eval/evaluate.h"
 #include "io/checkpoint.h"
 #include "io/input_ledger.h"
 #include "io/metrics_file.h"
@@ -96,6 +97,15 @@ void verify_metrics(Verification& result, const Path& directory, uint64_t newest
     result.damages.push_back(path.string() + ": " + gap);
 }
 
+void verify_evaluations(Verification& result, const Path& folder) {
+  if (!fs::is_directory(folder)) return;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const auto damages = eval::evaluation_damages(entry.path());
+    result.damages.insert(result.damages.end(), damages.begin(), damages.end());
+    if (damages.empty()) result.found.push_back("evaluation " + entry.path().filename().string());
+  }
+}
+
 }  // namespace
 
 Verification verify_run(const Path& directory) {
@@ -107,6 +117,7 @@ Verification verify_run(const Path& directory) {
   verify_rollouts(result, directory / "banks");
   verify_rollouts(result, directory / "rollouts");
   verify_metrics(result, directory, newest);
+  verify_evaluations(result, directory / "eval");
   return result;
 }
 

@@ -82,6 +82,21 @@ TEST_F(Generate, WritesRolloutsFromIdsWithoutATokenizer) {
   EXPECT_NE(rollouts[0].response_ids, rollouts[1].response_ids);
 }
 
+TEST_F(Generate, WritesTheSameRowsToStandardOutput) {
+  const std::string more = "--n 3 --max-tokens 20 --json";
+  ASSERT_EQ(shell(command(more)).exit_code, 0);
+  std::string to_stream = command(more);
+  to_stream.replace(to_stream.find("--out " + at("out.jsonl")), 6 + at("out.jsonl").size(), "--out -");
+  const Outcome outcome = shell("cd " + directory_.path().string() + " && " + to_stream);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, read_file(at("out.jsonl"))) << "rows and nothing else";
+  EXPECT_FALSE(std::filesystem::exists(at("-")));
+  EXPECT_EQ(shell(to_stream + " --stream").exit_code, 2);
+  const Outcome left = shell(to_stream + " --n 2000 --quiet | head -n 1");
+  EXPECT_EQ(std::count(left.out.begin(), left.out.end(), '\n'), 1);
+  EXPECT_THAT(left.err, HasSubstr("/dev/stdout: cannot write: Broken pipe"));
+}
+
 TEST_F(Generate, AnotherPurposeIsOtherResponses) {
   ASSERT_EQ(shell(command("--max-tokens 20", "prompts.jsonl", "one.jsonl")).exit_code, 0);
   ASSERT_EQ(shell(command("--max-tokens 20 --purpose prefixes", "prompts.jsonl", "two.jsonl")).exit_code, 0);
@@ -204,7 +219,10 @@ TEST_F(Generate, RefusesWrongOptions) {
   expect_refused("--n 0", 2, "--n");
   expect_refused("--max-tokens 0", 2, "--max-tokens");
   expect_refused("--precision f16", 2, "--precision");
-  expect_refused("--memory-gb none", 2, "--memory-gb");
+  expect_refused("--memory-gb none", 2,
+                 "--memory-gb: is none, expected auto or a number above 0 and below 1e6 (");
+  expect_refused("--memory-gb 1e30", 2,
+                 "--memory-gb: is 1e30, expected auto or a number above 0 and below 1e6 (");
 }
 
 TEST_F(Generate, RefusesBadPrompts) {

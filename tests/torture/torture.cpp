@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/stop.h"
 #include "torture/trials.h"
 
 namespace ropd::torture {
@@ -17,6 +18,7 @@ struct Options {
   bool is_short = false;
   std::vector<std::string> only, kinds;
   int64_t trial = -1;
+  uint64_t from = 0;
 };
 
 // How many trials of each kind a short run makes on a scenario.
@@ -50,22 +52,28 @@ void print(const Scenario& scenario, const Trials& trials) {
     std::printf("  %s %llu", name_of(kind), static_cast<unsigned long long>(counts.done));
     if (counts.possible) std::printf("/%llu", static_cast<unsigned long long>(counts.possible));
     if (counts.refused) std::printf(" (%llu refused)", static_cast<unsigned long long>(counts.refused));
+    if (counts.killed) std::printf(" (%llu kills)", static_cast<unsigned long long>(counts.killed));
     if (counts.violations) std::printf(" [%llu WRONG]", static_cast<unsigned long long>(counts.violations));
   }
   std::printf("\n");
   std::fflush(stdout);
 }
 
-// A round is one trial of each kind on each scenario, so that whatever the time, all have their share.
-void run_all(const Options& options, std::vector<std::unique_ptr<Trials>>& trials,
-             const std::vector<const Scenario*>& scenarios) {
-  const auto is_over = [&] { return std::chrono::steady_clock::now() >= options.trials.end; };
+// A round is one trial of each kind on each scenario, so that whatever the time, all have their share. Returns
+// the number of the first round that was not made completely.
+uint64_t run_all(const Options& options, std::vector<std::unique_ptr<Trials>>& trials,
+                 const std::vector<const Scenario*>& scenarios) {
+  const auto is_over = [&] {
+    return stop_requested() || std::chrono::steady_clock::now() >= options.trials.end;
+  };
   bool goes_on = true;
-  for (uint64_t index = 0; goes_on && !is_over(); ++index) {
+  uint64_t index = options.from;
+  for (; goes_on; ++index) {
     goes_on = false;
     for (size_t i = 0; i < trials.size(); ++i) {
       for (const Kind kind : kKinds) {
-        if (!is_wanted(options.kinds, name_of(kind)) || is_over()) continue;
+        if (is_over()) return index;
+        if (!is_wanted(options.kinds, name_of(kind))) continue;
         if (options.is_short && index >= short_count(kind)) continue;
         // A laboratory takes as long as fifty of the others.
         if (scenarios[i]->is_long && (options.is_short || index % 50 != 0)) continue;
@@ -73,6 +81,7 @@ void run_all(const Options& options, std::vector<std::unique_ptr<Trials>>& trial
       }
     }
   }
+  return index;
 }
 
 int run(const Options& options) {
@@ -90,7 +99,10 @@ int run(const Options& options) {
       for (const Kind kind : kKinds)
         if (is_wanted(options.kinds, name_of(kind))) of_one->run(kind, static_cast<uint64_t>(options.trial));
   } else {
-    run_all(options, trials, scenarios);
+    const uint64_t next = run_all(options, trials, scenarios);
+    if (!options.is_short)
+      std::printf("rounds %llu to %llu; --from %llu goes on\n", static_cast<unsigned long long>(options.from),
+                  static_cast<unsigned long long>(next), static_cast<unsigned long long>(next));
   }
   uint64_t done = 0, violations = 0;
   for (size_t i = 0; i < trials.size(); ++i) {
@@ -117,6 +129,8 @@ int main(int argument_count, char** arguments) {
   app.add_option("--kind", options.kinds,
                  "these kinds: kills, cuts, errors, stops, damages, signals, crowds");
   app.add_option("--trial", options.trial, "only this trial of each, as a violation names it");
+  app.add_option("--from", options.from, "begin with this trial of each: where another call ended")
+      ->capture_default_str();
   app.add_option("--seed", options.trials.seed, "of all that is random")->capture_default_str();
   app.add_option("--program", options.trials.program, "another build of it, say with sanitizers")
       ->check(CLI::ExistingFile);
@@ -126,6 +140,7 @@ int main(int argument_count, char** arguments) {
                            ? std::chrono::steady_clock::time_point::max()
                            : std::chrono::steady_clock::now() +
                                  std::chrono::milliseconds(static_cast<int64_t>(options.minutes * 60'000));
+  ropd::install_stop_handlers();  // SIGTERM ends it after the trial, with its counts
   try {
     return run(options);
   } catch (const std::exception& error) {

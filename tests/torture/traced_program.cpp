@@ -59,6 +59,8 @@ class Watchdog {
 };
 
 [[noreturn]] void become(const std::vector<std::string>& command, const Path& out, const Path& err) {
+  // What this program ignores its children would ignore too.
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ}) ::signal(number, SIG_DFL);
   const int null = ::open("/dev/null", O_RDONLY);
   const int out_file = ::open(out.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666);
   const int err_file = ::open(err.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666);

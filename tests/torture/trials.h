@@ -30,7 +30,8 @@ struct TrialOptions {
 struct Counts {
   uint64_t done = 0;      // trials
   uint64_t possible = 0;  // of a kind that can be enumerated; 0 otherwise
-  uint64_t refused = 0;   // damages that ended with exit code 1
+  uint64_t refused = 0;   // damages and errors that ended with exit code 1
+  uint64_t killed = 0;    // signals that were SIGKILL and met the program alive
   uint64_t violations = 0;
 };
 
@@ -65,6 +66,7 @@ class Trials {
   void violate(const std::string& text, const Tree& began_with);
   std::string complaint(const ProgramEnd& end) const;
   std::string wrong_result(bool with_records = true) const;
+  std::string wrong_result_but_for(const Tree& damaged) const;
   std::string failure_to_go_on() const;
   void kill_before_call(uint64_t call);
   bool cut_power(uint64_t index);
