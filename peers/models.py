@@ -26,7 +26,7 @@ def make(path, tokenizers, family, tied=True, dtype=torch.float32, shard="1GB", 
     config = config_of(family, tied)
     if rope_scaling:
         config.rope_scaling = rope_scaling
-    model = transformers.AutoModelForCausalLM.from_config(config, torch_dtype=torch.float32)
+    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     with torch.no_grad():
         for name, value in model.named_parameters():
             if "norm" in name:
@@ -54,4 +54,4 @@ def set_rope_scaling(path, scaling):
 
 
 def load(path):
-    return transformers.AutoModelForCausalLM.from_pretrained(path, torch_dtype=torch.float32, attn_implementation="eager").eval()
+    return transformers.AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, attn_implementation="eager").eval()

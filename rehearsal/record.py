@@ -88,6 +88,10 @@ def text(facts, program, run, settings):
         out += ["", f"A step on {long_step['tokens']} tokens: {long_step['seconds']:.0f} s, "
                 f"{long_step['processor_seconds']:.0f} s of processor time.", "",
                 *memory_rows(long_step["plan"], [long_step])]
+    larger = facts.get("larger")
+    if larger:
+        out += ["", f"1.7B from 4B by an adapter, two responses of {larger['tokens']} tokens at most: {cost(larger)}.", "",
+                *memory_rows(larger["plan"], [larger])]
     for name, facts_of in facts.get("long_eval", {}).items():
         if isinstance(facts_of, dict):
             rate = facts_of["responses"] * facts_of["tokens"] / facts_of["seconds"]

@@ -15,7 +15,7 @@ import sys
 import measure
 import record
 
-PARTS = ["models", "data", "plan", "train", "verify", "long_step", "long_eval", "diagnose", "report", "record"]
+PARTS = ["models", "data", "plan", "train", "verify", "long_step", "larger", "long_eval", "diagnose", "report", "record"]
 END, NEVER = 151645, 151935  # <|im_end|>; an id without a token
 
 
@@ -50,9 +50,13 @@ class Rehearsal:
     # --- parts ---
 
     def models(self):
+        self.make(("student", "0.6b", 0.15, ["--noise", "1", "--seed", "1"]),
+                  ("teacher", "4b", 0.1, ["--noise", "0.7", "--seed", "2"]))
+
+    def make(self, *wanted):
+        """Models that are not there yet: (name, shape, mean length as a share of the longest, further options)."""
         facts = {name: made for name, made in self.facts.get("models", {}).items() if isinstance(made, dict)}
-        for name, shape, length, more in (("student", "0.6b", 0.15, ["--noise", "1", "--seed", "1"]),
-                                          ("teacher", "4b", 0.1, ["--noise", "0.7", "--seed", "2"])):
+        for name, shape, length, more in wanted:
             folder = self.out / "models" / name
             if (folder / "config.json").exists():
                 continue
@@ -158,6 +162,21 @@ class Rehearsal:
         measured = self.must([self.program, "train", *self.settings(run, settings)], run_directory=run)
         self.keep("long_step", measured.facts() | {"plan": plan, "tokens": self.long_step_tokens,
                                                    "iteration": last_iteration(run)})
+
+    def larger(self):
+        """1.7B from 4B: an adapter of rank 16, the teacher streamed, one iteration of two short responses."""
+        self.make(("student-1.7b", "1.7b", 0.15, ["--noise", "1", "--seed", "3"]),
+                  ("teacher", "4b", 0.1, ["--noise", "0.7", "--seed", "2"]))
+        run, tokens = self.out / "larger", 64 if self.quick else 256
+        settings = [f"student={self.out / 'models' / 'student-1.7b'}", "adapter.rank=16", "train.learning_rate=2e-5",
+                    "curriculum.stages=[{source: current}]", "train.iterations=1", "train.responses_per_iteration=2",
+                    "train.minibatch=2", "train.shards=1", f"rollout.max_response_tokens={tokens}",
+                    "rollout.memory_gb=0.5", "train.microbatch_tokens=2048", "train.teacher_memory_gb=2",
+                    "data.max_prompt_tokens=512"]
+        self.remove(run)
+        plan = self.plan_of(self.settings(run, settings))
+        measured = self.must([self.program, "train", *self.settings(run, settings)], run_directory=run)
+        self.keep("larger", measured.facts() | {"plan": plan, "tokens": tokens, "iteration": last_iteration(run)})
 
     def long_eval(self):
         """Responses that do not end: several of 16K tokens, one of 32K."""

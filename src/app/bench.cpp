@@ -24,6 +24,7 @@
 #include "distill/scoring.h"
 #include "io/peer_speeds.h"
 #include "kernels/limits.h"
+#include "model/adapter.h"
 #include "model/decode.h"
 #include "rollout/engine.h"
 #include "train/measurements.h"
@@ -153,29 +154,42 @@ class Bench {
         .sustained;
   }
 
-  // The speed is the best of several calls, as the limit was measured. Each call is also compared with what
-  // the machine sustains right before and after it; of these shares the median counts.
-  void measure(const std::string& name, double tokens, double limit, Bound bound, Precision precision,
-               int times, const std::function<void()>& work, const std::string& kind = {}) {
+  struct Work {
+    std::string name;
+    double tokens = 0, limit = 0;  // of a call; tokens a second
+    std::function<void()> run;
+    std::string kind;  // as in Row
+  };
+
+  // Works that are compared with each other are called in turn. The speed is the best of several calls, as the
+  // limit was measured. Each call is also compared with what the machine sustains right before and after it; of
+  // these shares the median counts.
+  void measure(const std::vector<Work>& works, Bound bound, Precision precision, int times) {
     const double top = bound == Bound::memory ? limits_.read_bytes : flops(precision);
-    double best = INFINITY, before = sustained(bound, precision);
-    std::vector<double> shares;
-    for (int i = 0; i < times; ++i) {
-      const auto begin = std::chrono::steady_clock::now();
-      work();
-      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      const double after = sustained(bound, precision);
-      best = std::min(best, seconds);
-      shares.push_back(tokens / seconds / limit * top / ((before + after) / 2));
-      before = after;
+    double before = sustained(bound, precision);
+    std::vector<std::vector<double>> shares(works.size());
+    std::vector<double> best(works.size(), INFINITY);
+    for (int i = 0; i < times; ++i)
+      for (size_t w = 0; w < works.size(); ++w) {
+        const auto begin = std::chrono::steady_clock::now();
+        works[w].run();
+        const double seconds =
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        const double after = sustained(bound, precision);
+        best[w] = std::min(best[w], seconds);
+        shares[w].push_back(works[w].tokens / seconds / works[w].limit * top / ((before + after) / 2));
+        before = after;
+      }
+    for (size_t w = 0; w < works.size(); ++w) {
+      std::sort(shares[w].begin(), shares[w].end());
+      rows_.push_back({works[w].name, works[w].tokens / best[w], works[w].limit,
+                       bound == Bound::memory ? "memory" : "compute", shares[w][shares[w].size() / 2],
+                       peak_memory_bytes(), works[w].kind});
+      const Row& row = rows_.back();
+      log_info(fmt::format("{:<34} {:>10} tok/s  limit {:>10} ({})  {:>5.1f}%, {:.1f}% of sustained",
+                           row.work, format_count(row.tokens_per_second), format_count(row.limit), row.bound,
+                           100 * row.tokens_per_second / row.limit, 100 * row.of_sustained));
     }
-    std::sort(shares.begin(), shares.end());
-    rows_.push_back({name, tokens / best, limit, bound == Bound::memory ? "memory" : "compute",
-                     shares[shares.size() / 2], peak_memory_bytes(), kind});
-    const Row& row = rows_.back();
-    log_info(fmt::format("{:<34} {:>10} tok/s  limit {:>10} ({})  {:>5.1f}%, {:.1f}% of sustained", row.work,
-                         format_count(row.tokens_per_second), format_count(row.limit), row.bound,
-                         100 * row.tokens_per_second / row.limit, 100 * row.of_sustained));
   }
 
   // Steps of `sequences` single tokens behind a context; prompts are not prefilled, their pages just count as
@@ -224,10 +238,10 @@ class Bench {
     const double memory = limits_.read_bytes / (weight_bytes / static_cast<double>(count) + cache_bytes);
     const double compute = flops(precision) / token_flops;
     const bool is_memory_bound = !is_tiny() && memory < compute;
-    measure(
-        fmt::format("decode, {} sequences, context {}", count, context), static_cast<double>(count * steps),
-        is_memory_bound ? memory : compute, is_memory_bound ? Bound::memory : Bound::compute, precision,
-        several(), [&] { run_steps(steps); }, context <= 32 ? fmt::format("decode {}", count) : "");
+    measure({{fmt::format("decode, {} sequences, context {}", count, context),
+              static_cast<double>(count * steps), is_memory_bound ? memory : compute,
+              [&] { run_steps(steps); }, context <= 32 ? fmt::format("decode {}", count) : ""}},
+            is_memory_bound ? Bound::memory : Bound::compute, precision, several());
   }
 
   void prefill(const model::Decoder& decoder, Precision precision) {
@@ -238,11 +252,10 @@ class Bench {
     const std::vector<Token> tokens(kTokens, 7);
     const std::vector<model::DecodeRows> rows = {{tokens, 0, pages.data(), true}};
     model::DecodeMemory memory;
-    measure(
-        "prefill 512, bf16", kTokens, flops(precision) / forward_flops(config_, kTokens, false),
-        Bound::compute, precision, several(),
-        [&] { decoder.step(memory, cache, rows, [](size_t, std::span<float>) {}); },
-        fmt::format("prefill {}", kTokens));
+    measure({{"prefill 512, bf16", kTokens, flops(precision) / forward_flops(config_, kTokens, false),
+              [&] { decoder.step(memory, cache, rows, [](size_t, std::span<float>) {}); },
+              fmt::format("prefill {}", kTokens)}},
+            Bound::compute, precision, several());
   }
 
   std::vector<Rollout> rollouts(size_t count, size_t length) const {
@@ -261,14 +274,19 @@ class Bench {
     const auto batch = is_tiny() ? rollouts(480, 100) : rollouts(1, 512);
     const double tokens = is_tiny() ? 48000 : 512;
     model::Workspace workspace;
-    measure(precision == Precision::bf16 ? "score, top 16, bf16" : "score, top 16, f32", tokens,
-            flops(precision) / forward_flops(config_, is_tiny() ? 100 : 512, true), Bound::compute, precision,
-            several(), [&] {
-              (void)distill::score_student(weights, batch, {.top_k = 16, .precision = precision}, workspace);
-            });
+    measure({{precision == Precision::bf16 ? "score, top 16, bf16" : "score, top 16, f32", tokens,
+              flops(precision) / forward_flops(config_, is_tiny() ? 100 : 512, true),
+              [&] {
+                (void)distill::score_student(weights, batch, {.top_k = 16, .precision = precision},
+                                             workspace);
+              },
+              ""}},
+            Bound::compute, precision, several());
   }
 
-  // One response of `length` tokens, prompt included; many short ones on the tiny shape.
+  // One response of `length` tokens, prompt included; many short ones on the tiny shape. All parameters, and in
+  // turn with them an adapter of rank 16 on a base stored in bf16, whose gradient leaves out a third of the
+  // operations: those of the weights.
   void train(Precision precision, size_t length) {
     constexpr size_t kTraceBytes = size_t{1375} << 20, kShards = 8;
     // Weights and gradients, traces, what every token needs beyond them (its layer at work, and its inputs to
@@ -276,7 +294,7 @@ class Bench {
     const uint64_t token_bytes = model::trace_bytes_per_token(config_) +
                                  model::scratch_bytes_per_token(config_, /*with_gradient=*/true) +
                                  static_cast<uint64_t>((config_.num_layers + 8) * config_.hidden_size) * 4;
-    const uint64_t bytes = static_cast<uint64_t>(model::parameter_count(config_)) * 8 + kTraceBytes +
+    const uint64_t bytes = static_cast<uint64_t>(model::parameter_count(config_)) * 10 + 2 * kTraceBytes +
                            length * token_bytes + (uint64_t{1} << 29);
     if (bytes > read_memory_info().available_bytes) {
       log_info("train: skipped, needs ", format_bytes(static_cast<double>(bytes)), " of memory");
@@ -291,7 +309,12 @@ class Bench {
     });
     const auto weights = parameters.weights();
     model::Gradients gradients(config_);
-    distill::GradientMemory memory;
+    const auto base = pattern_weights(config_, DType::bf16, 0.02f);
+    model::Adapter adapter(config_, {.rank = 16});
+    std::ranges::fill(adapter.values(), 0.001f);
+    const auto adapted = adapter.on(base);
+    model::Gradients adapter_gradients(adapter.slots(), config_.num_layers);
+    distill::GradientMemory memory, adapter_memory;
     const auto batch = is_tiny() ? rollouts(128, 100) : rollouts(1, length - 1);
     std::vector<distill::Supervision> supervision;
     for (const Rollout& rollout : batch) supervision.push_back(constant_supervision(rollout));
@@ -303,12 +326,23 @@ class Bench {
     }
     const distill::GradientConfig gradient_config{.precision = precision, .trace_budget_bytes = kTraceBytes};
     const std::string kind = precision == Precision::bf16 ? "train, bf16 products" : "train, f32";
-    measure(
-        is_tiny() ? kind : fmt::format("{}, {} tokens", kind, length),
-        static_cast<double>(is_tiny() ? 12800 : length - 1),
-        flops(precision) / (3 * forward_flops(config_, is_tiny() ? 100 : static_cast<double>(length), true)),
-        Bound::compute, precision, length > 1024 ? 1 : several(),
-        [&] { (void)distill::minibatch_gradient(gradients, memory, weights, shards, gradient_config); });
+    const std::string size = is_tiny() ? "" : fmt::format(", {} tokens", length);
+    const double tokens = static_cast<double>(is_tiny() ? 12800 : length - 1),
+                 passes = flops(precision) /
+                          forward_flops(config_, is_tiny() ? 100 : static_cast<double>(length), true);
+    measure({{kind + size, tokens, passes / 3,
+              [&] { (void)distill::minibatch_gradient(gradients, memory, weights, shards, gradient_config); },
+              ""},
+             {kind + ", adapter" + size, tokens, passes / 2,
+              [&] {
+                (void)distill::minibatch_gradient(adapter_gradients, adapter_memory, adapted, shards,
+                                                  gradient_config);
+              },
+              ""}},
+            Bound::compute, precision, length > 1024 ? 1 : several());
+    const double full = rows_[rows_.size() - 2].tokens_per_second;
+    log_info(fmt::format("an adapter trains at {:.2f} times the speed of all parameters",
+                         rows_.back().tokens_per_second / full));
   }
 
   // A run of the trainer with models of its own.
@@ -321,8 +355,9 @@ class Bench {
     // Sampling, the teacher's pass, and the updates with their gradients.
     const double token_flops =
         flops_of(work.student()) + flops_of(work.teacher()) + 3 * flops_of(work.student());
-    measure("iteration, 480 x 200 tokens", work.num_tokens(), limits_.f32_flops / token_flops, Bound::compute,
-            Precision::f32, 5, [&] { work.run(); });
+    measure({{"iteration, 480 x 200 tokens", work.num_tokens(), limits_.f32_flops / token_flops,
+              [&] { work.run(); }, ""}},
+            Bound::compute, Precision::f32, 5);
     log_info(fmt::format("one iteration: {:.2f} s", work.num_tokens() / rows_.back().tokens_per_second));
   }
 

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "io/adapter_directory.h"
 #include "io/dataset.h"
 #include "text/prompt_renderer.h"
 #include "train/query_operations.h"
@@ -30,7 +31,7 @@ constexpr const char* kDataExamples = R"(Examples:
 
 // How a query becomes a prompt, for counting its tokens.
 struct PromptOptions {
-  std::string model;
+  std::string model, base;
   std::string prefix;
   std::string suffix;
   bool thinking = false;
@@ -39,8 +40,10 @@ struct PromptOptions {
 void add_prompt_options(CLI::App& command, PromptOptions& options) {
   command
       .add_option("--model", options.model,
-                  "whose chat template and tokenizer count prompt tokens: model directory, checkpoint or run")
+                  "whose chat template and tokenizer count prompt tokens: model or adapter directory, "
+                  "checkpoint or run")
       ->transform(to_model());
+  add_base(command, "--base", options.base);
   command.add_option("--prompt-prefix", options.prefix, "put before the question when counting");
   command.add_option("--prompt-suffix", options.suffix, "put behind the question when counting");
   command.add_flag("--thinking", options.thinking, "count with enable_thinking=true");
@@ -48,8 +51,8 @@ void add_prompt_options(CLI::App& command, PromptOptions& options) {
 
 // Tokens of every prompt with the generation prompt.
 std::vector<uint32_t> count_prompt_tokens(const std::vector<Query>& queries, const PromptOptions& options) {
-  const auto renderer =
-      text::PromptRenderer::load(options.model, {options.prefix, options.suffix, options.thinking});
+  const auto renderer = text::PromptRenderer::load(io::text_directory(options.model, options.base),
+                                                   {options.prefix, options.suffix, options.thinking});
   Progress progress("counting prompt tokens", queries.size());
   std::vector<uint32_t> counts;
   for (const auto& prompt : renderer.render_all(queries)) counts.push_back(uint32_t(prompt.size()));

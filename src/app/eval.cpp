@@ -44,22 +44,26 @@ struct EvalOptions {
   double memory_gb = 0;
   bool rescores = false, allows_missing = false, is_strict = false, overwrites = false;
   // of the responses kept for reading
-  std::string teacher, student;
+  std::string teacher, student, teacher_base, student_base;
   size_t num_samples = eval::kNumSamples;
 };
 
 // Who is asked about the responses kept for reading: the evaluated model alone, or beside the other one of the pair.
-eval::ScoreResponses scorer_of(const EvalOptions& options, const model::Weights& weights) {
+eval::ScoreResponses scorer_of(const EvalOptions& options, const io::ModelDirectory& directory,
+                               const model::Weights& weights) {
   const auto precision = options.precision == "f32" ? model::Precision::f32 : model::Precision::bf16;
   const std::string& other_path = options.teacher.empty() ? options.student : options.teacher;
   if (other_path.empty()) return eval::score_by(weights, std::nullopt, precision);
-  const auto other = model::map_weights(std::make_shared<const io::ModelDirectory>(Path(other_path)));
-  model::check_finite(other, other_path);
   const bool is_student = !options.teacher.empty();
+  const auto other_directory = std::make_shared<const io::ModelDirectory>(
+      other_path, is_student ? options.teacher_base : options.student_base);
+  const auto other = model::map_weights(other_directory);
+  model::check_finite(other, other_path);
   const model::Weights& student = is_student ? weights : other;
   const model::Weights& teacher = is_student ? other : weights;
-  const auto map = train::teacher_vocabulary(is_student ? options.model : other_path, student.config,
-                                             is_student ? other_path : options.model, teacher.config);
+  const Path own_text = directory.text_path(), other_text = other_directory->text_path();
+  const auto map = train::teacher_vocabulary(is_student ? own_text : other_text, student.config,
+                                             is_student ? other_text : own_text, teacher.config);
   if (!map) return eval::score_by(student, teacher, precision);
   if (!map->is_identity())
     fail(other_path, ": has another tokenizer than ", options.model,
@@ -96,7 +100,7 @@ void generate(const EvalOptions& options, const eval::Suite& suite, const text::
   const auto directory = std::make_shared<const io::ModelDirectory>(options.model, options.base);
   const auto chat_template = text::ChatTemplate::load(directory->text_path());
   const auto weights = model::map_weights(directory);
-  const auto score = scorer_of(options, weights);  // refuses before anything is generated
+  const auto score = scorer_of(options, *directory, weights);  // refuses before anything is generated
   rollout::EngineConfig config;
   config.max_response_tokens = options.max_tokens;
   config.eos_ids = directory->generation().eos_ids;
@@ -199,6 +203,8 @@ void add_eval(CLI::App& app) {
   command->add_option("--student", options->student, "the same when --model is the teacher")
       ->transform(to_model())
       ->excludes(teacher);
+  add_base(*command, "--teacher-base", options->teacher_base);
+  add_base(*command, "--student-base", options->student_base);
   command
       ->add_option("--samples", options->num_samples, "responses kept for reading in samples.jsonl; 0 = none")
       ->check(CLI::Range(0, 1000))

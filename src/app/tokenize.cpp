@@ -34,7 +34,7 @@ Examples:
   ropd tokenize --model models/Qwen3-0.6B --chat --no-thinking --in chats.jsonl --out ids.jsonl)";
 
 struct TokenizeOptions {
-  std::string model, in;
+  std::string model, base, in;
   Output out;
   bool is_chat = false, is_without_thinking = false;
 };
@@ -59,8 +59,9 @@ std::optional<bool> flag_of(const TemplateValue& row, std::string_view key) {
 class LineTokenizer {
  public:
   explicit LineTokenizer(const TokenizeOptions& options)
-      : options_(options), tokenizer_(text::Tokenizer::load(io::text_directory(options.model))) {
-    const Path directory = io::text_directory(options.model);
+      : options_(options),
+        tokenizer_(text::Tokenizer::load(io::text_directory(options.model, options.base))) {
+    const Path directory = io::text_directory(options.model, options.base);
     if (options.is_chat || text::ChatTemplate::exists(directory))
       template_.emplace(text::ChatTemplate::load(directory));
   }
@@ -173,9 +174,12 @@ void add_tokenize(CLI::App& app) {
   auto* command = app.add_subcommand("tokenize", "turn texts or messages into token ids");
   auto options = std::make_shared<TokenizeOptions>();
   command->footer(kTokenizeExamples);
-  command->add_option("--model", options->model, "model directory with tokenizer.json, checkpoint or run")
+  command
+      ->add_option("--model", options->model,
+                   "model or adapter directory with tokenizer.json, checkpoint or run")
       ->required()
       ->transform(to_model());
+  add_base(*command, "--base", options->base);
   command->add_flag("--chat", options->is_chat, "render \"messages\" with the generation prompt");
   command->add_flag("--no-thinking", options->is_without_thinking,
                     "pass enable_thinking=false to the template");

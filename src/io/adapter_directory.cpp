@@ -261,11 +261,13 @@ Path find_base(const Path& adapter, const Path& given) {
   Path base = given;
   if (given.empty()) {
     const std::string named = parse_adapter_config(read_file(config, kMaxConfigBytes), config.string()).base;
-    if (named.empty()) fail(config.string(), ": names no base model; give its folder with --base DIR");
+    if (named.empty())
+      fail(config.string(), ": names no base model; give its folder (--base DIR, or the key of a config)");
     base = fs::is_directory(named) ? Path(named) : adapter / named;
     if (!fs::is_directory(base))
       fail(config.string(), ": its base is '", named,
-           "', which is no folder here; give the base's folder with --base DIR, or name it there");
+           "', which is no folder here; give the base's folder (--base DIR, or the key of a config), or name "
+           "it there");
   }
   if (is_adapter_directory(base))
     fail(config.string(), ": its base ", base.string(),
@@ -273,11 +275,16 @@ Path find_base(const Path& adapter, const Path& given) {
   return base;
 }
 
-Path base_of(const Path& model) { return is_adapter_directory(model) ? find_base(model) : model; }
+Path base_of(const Path& model, const Path& given_base) {
+  if (is_adapter_directory(model)) return find_base(model, given_base);
+  if (!given_base.empty())
+    fail(model.string(), ": a base is for adapters, and this is none (no adapter_config.json)");
+  return model;
+}
 
 Path text_directory(const Path& model, const Path& given_base) {
-  if (fs::exists(model / "tokenizer.json") || !is_adapter_directory(model)) return model;
-  return find_base(model, given_base);
+  const bool brings_its_own = is_adapter_directory(model) && fs::exists(model / "tokenizer.json");
+  return brings_its_own ? model : base_of(model, given_base);
 }
 
 AdapterDirectory::AdapterDirectory(const Path& path, const ModelConfig& base)

@@ -47,7 +47,7 @@ bool is_adapter_directory(const Path& path);
 Path find_base(const Path& adapter, const Path& given = {});
 
 // Where config and weights of a model lie: itself, or the base of an adapter.
-Path base_of(const Path& model);
+Path base_of(const Path& model, const Path& given_base = {});
 // Where its tokenizer and template lie: an adapter may bring its own, else they are its base's.
 Path text_directory(const Path& model, const Path& given_base = {});
 

@@ -160,7 +160,7 @@ TEST_F(Adapters, AnotherBaseIsRefusedByShapeOrByFingerprint) {
   EXPECT_THAT(error_of([&] { ModelDirectory(adapter_, tuned); }), HasSubstr("trained on another base"));
   std::filesystem::copy(base_, same, std::filesystem::copy_options::recursive);
   EXPECT_EQ(error_of([&] { ModelDirectory(adapter_, same); }), "accepted");
-  EXPECT_THAT(error_of([&] { ModelDirectory(base_, same); }), HasSubstr("--base is for adapters"));
+  EXPECT_THAT(error_of([&] { ModelDirectory(base_, same); }), HasSubstr("a base is for adapters"));
   EXPECT_THAT(error_of([&] { (void)find_base(adapter_, adapter_); }), HasSubstr("is an adapter itself"));
 }
 

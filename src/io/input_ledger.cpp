@@ -36,10 +36,10 @@ FileIdentity read_identity(const Json& json) {
 
 }  // namespace
 
-std::vector<InputFile> model_files(const Path& directory) {
+std::vector<InputFile> model_files(const Path& directory, const Path& base) {
   std::vector<InputFile> files = own_model_files(directory);
   if (is_adapter_directory(directory))
-    for (InputFile& file : own_model_files(find_base(directory)))
+    for (InputFile& file : own_model_files(find_base(directory, base)))
       files.push_back({"base/" + file.name, std::move(file.path)});
   return files;
 }

@@ -18,8 +18,9 @@ struct InputFile {
 };
 
 // The files of a model directory that are read: config, generation config, tokenizer, template, weights; of an
-// adapter directory those of its base too, as base/NAME. Those that exist, by name.
-std::vector<InputFile> model_files(const Path& directory);
+// adapter directory those of its base too (`base`, or the one that it names), as base/NAME. Those that exist,
+// by name.
+std::vector<InputFile> model_files(const Path& directory, const Path& base = {});
 // Without an adapter's base.
 std::vector<InputFile> own_model_files(const Path& directory);
 

@@ -204,10 +204,8 @@ std::map<std::string, std::string> parse_shard_index(std::string_view index_json
 }
 
 ModelDirectory::ModelDirectory(const Path& path, const Path& base)
-    : path_(path), base_path_(is_adapter_directory(path) ? find_base(path, base) : path) {
+    : path_(path), base_path_(base_of(path, base)) {
   const Path& directory = base_path_;
-  if (!base.empty() && directory == path)
-    fail(path.string(), ": --base is for adapters, and this is none (no adapter_config.json)");
   const Path config_path = directory / "config.json", generation_path = directory / "generation_config.json";
   if (!std::filesystem::is_directory(directory))
     fail(directory.string(), ": is not a folder, expected a model directory");
@@ -238,7 +236,7 @@ ModelDirectory::ModelDirectory(const Path& path, const Path& base)
   adapter_->require_base(tensors_, directory);
 }
 
-Path ModelDirectory::text_path() const { return text_directory(path_, base_path_); }
+Path ModelDirectory::text_path() const { return adapter_ ? text_directory(path_, base_path_) : path_; }
 
 const StoredTensor* ModelDirectory::find(std::string_view name) const {
   const auto found =

@@ -21,8 +21,8 @@ bool is_neutral(std::string_view key) {
 
 // By content, or decided by the sources of the iterations.
 bool is_said_otherwise(std::string_view key) {
-  for (const char* name : {"student", "teacher", "data.queries", "continue_from", "curriculum", "trigger",
-                           "train.iterations", "adapter.path"})
+  for (const char* name : {"student", "teacher", "student_base", "teacher_base", "data.queries",
+                           "continue_from", "curriculum", "trigger", "train.iterations", "adapter.path"})
     if (is_below(key, name)) return true;
   return false;
 }

@@ -304,7 +304,7 @@ bool Plan::is_complete() const {
 }
 
 Inputs InputCatalog::of(const train::TrainConfig& config) {
-  std::string student = model(config.student);
+  std::string student = model(config.student, config.student_base);
   if (config.adapter && config.adapter->path) {
     std::vector<std::string> parts = {student};
     for (const io::InputFile& part : io::own_model_files(io::find_model(*config.adapter->path)))
@@ -312,18 +312,18 @@ Inputs InputCatalog::of(const train::TrainConfig& config) {
     student = identity_of(parts);
   }
   Inputs inputs{.student = student,
-                .teacher = model(config.teacher),
+                .teacher = model(config.teacher, config.teacher_base),
                 .queries = config.data.queries.empty() ? "" : file(config.data.queries)};
   auto curriculum = config.curriculum;
   train::visit_bank_paths(curriculum, [&](const std::string& path) { inputs.banks[path] = file(path); });
   return inputs;
 }
 
-std::string InputCatalog::model(const std::string& path) {
-  auto [place, is_new] = known_.try_emplace("model " + path);
+std::string InputCatalog::model(const std::string& path, const std::string& given_base) {
+  auto [place, is_new] = known_.try_emplace("model " + path + " on " + given_base);
   if (!is_new) return place->second;
   std::vector<std::string> parts;
-  const Path base = io::base_of(path);
+  const Path base = io::base_of(path, given_base);
   for (const char* name : {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
                            "chat_template.jinja"})
     if (std::filesystem::exists(base / name)) parts.push_back(sha256_file(base / name));
@@ -331,8 +331,8 @@ std::string InputCatalog::model(const std::string& path) {
   // Folders without weights serve dry runs.
   if (std::filesystem::exists(base / "model.safetensors") ||
       std::filesystem::exists(base / "model.safetensors.index.json"))
-    parts.push_back(
-        rollout::weights_fingerprint(model::map_weights(std::make_shared<const io::ModelDirectory>(path))));
+    parts.push_back(rollout::weights_fingerprint(
+        model::map_weights(std::make_shared<const io::ModelDirectory>(path, given_base))));
   return place->second = identity_of(parts);
 }
 

@@ -52,7 +52,7 @@ class InputCatalog {
 
  private:
   std::map<std::string, std::string> known_;
-  std::string model(const std::string& path);
+  std::string model(const std::string& path, const std::string& base);
   std::string file(const std::string& path);
 };
 

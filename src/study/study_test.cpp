@@ -10,7 +10,9 @@
 #include "base/json.h"
 #include "base/progress.h"
 #include "base/stop.h"
+#include "support/adapters.h"
 #include "support/whole_run.h"
+#include "train/adapter_learner.h"
 
 namespace ropd::study {
 namespace {
@@ -256,6 +258,24 @@ TEST_F(Studies, DoPartsWhenAsked) {
   EXPECT_EQ(end_of(part, 1), "not there");
   EXPECT_THAT(part.status(), HasSubstr("open     training   training of fixed"));
   EXPECT_THAT(part.dry_run(1e9), HasSubstr("nodes to be made"));
+}
+
+// A run's adapter lies on its student, the teacher's on a base of its own.
+TEST_F(Studies, RunAndTeacherMayBothBeAdapters) {
+  const auto teacher = std::make_shared<const io::ModelDirectory>(world.path("teacher"));
+  train::AdapterLearner learner(train::AdapterBase(teacher),
+                                test::random_adapter(teacher->config(), {.rank = 2}, 5), {});
+  learner.save_model(world.path("tuned"), "");
+  std::filesystem::rename(world.path("teacher"), world.path("moved"));
+  const std::string set =
+      "[train.iterations=1, \"adapter={rank: 2}\", teacher=" + world.path("tuned").string() +
+      ", teacher_base=" + world.path("moved").string() + "]";
+  Study adapters =
+      study("methods:\n  - {name: current, set: " + set + ", stages: [{source: current}]}\n",
+            "diagnoses:\n  - {name: kl, sources: [{name: theta0}], students: [{name: end, method: current, "
+            "iteration: 1}], samples: 1, positions: 2, probes: {trajectories: 1, minibatch: 1}}\n");
+  ASSERT_TRUE(adapters.work({}));
+  EXPECT_TRUE(open_nodes(adapters).empty());
 }
 
 }  // namespace

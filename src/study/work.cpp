@@ -97,10 +97,11 @@ bool make_training(const Workshop& workshop, const Node& node) {
   return true;
 }
 
-// An adapter of a run lies on the run's student.
+// What a run begins with or made; an adapter of the run lies on the run's student.
 std::shared_ptr<const io::ModelDirectory> open_model(const Path& model, const train::TrainConfig& config) {
+  if (!io::is_adapter_directory(model)) return std::make_shared<const io::ModelDirectory>(model);
   return std::make_shared<const io::ModelDirectory>(
-      model, config.adapter && io::is_adapter_directory(model) ? Path(config.student) : Path());
+      model, Path(config.adapter ? config.student : config.student_base));
 }
 
 // Where a run begins.
@@ -172,16 +173,18 @@ bool make_prefixes(const Workshop& workshop, const Node& node) {
 
 // Responses for reading, with both sides of the pair; of a teacher that reads other ids only the model's own.
 void write_samples(const Workshop& workshop, const Node& node, const eval::Suite& suite,
-                   const model::Weights& evaluated) {
+                   const io::ModelDirectory& directory, const model::Weights& evaluated) {
   const train::TrainConfig& run = workshop.runs[node.run].config;
   const EvaluationConfig& evaluation = workshop.file.config.evaluations[node.item];
-  const Path tokenizer = node.is_teacher ? run.teacher : run.student;
-  const auto other = model::map_weights(
-      std::make_shared<const io::ModelDirectory>(node.is_teacher ? run.student : run.teacher));
+  const auto other_directory =
+      node.is_teacher ? open_model(initial_model(run), run) : train::open_teacher(run);
+  const auto other = model::map_weights(other_directory);
   const model::Weights& student = node.is_teacher ? other : evaluated;
   const model::Weights& teacher = node.is_teacher ? evaluated : other;
-  const bool is_shared = !train::teacher_vocabulary(run.student, student.config, run.teacher, teacher.config);
-  eval::write_samples(workshop.store.evaluation(node.id), suite, text::Tokenizer::load(tokenizer),
+  const Path own_text = directory.text_path(), other_text = other_directory->text_path();
+  const bool is_shared = !train::teacher_vocabulary(node.is_teacher ? other_text : own_text, student.config,
+                                                    node.is_teacher ? own_text : other_text, teacher.config);
+  eval::write_samples(workshop.store.evaluation(node.id), suite, text::Tokenizer::load(own_text),
                       run.metrics.samples,
                       is_shared ? eval::score_by(student, teacher, evaluation.precision)
                                 : eval::score_by(evaluated, std::nullopt, evaluation.precision));
@@ -189,11 +192,11 @@ void write_samples(const Workshop& workshop, const Node& node, const eval::Suite
 
 bool make_evaluation(const Workshop& workshop, const Node& node) {
   const EvaluationConfig& evaluation = workshop.file.config.evaluations[node.item];
-  const Path model = node.is_teacher ? Path(workshop.runs[node.run].config.teacher)
-                                     : model_of(workshop, node.state, node.run);
+  const train::TrainConfig& run = workshop.runs[node.run].config;
+  const Path model = node.is_teacher ? Path(run.teacher) : model_of(workshop, node.state, node.run);
   const Path folder = workshop.store.evaluation(node.id);
   const auto suite = eval::load_suite(evaluation.suite, evaluation.data);
-  const auto directory = open_model(model, workshop.runs[node.run].config);
+  const auto directory = node.is_teacher ? train::open_teacher(run) : open_model(model, run);
   const auto tokenizer = text::Tokenizer::load(directory->text_path());
   const auto weights = model::map_weights(directory);
   rollout::EngineConfig config;
@@ -205,7 +208,7 @@ bool make_evaluation(const Workshop& workshop, const Node& node) {
                                                   {model.string(), rollout::weights_fingerprint(weights),
                                                    evaluation.seed, evaluation.suite, evaluation.data});
   if (!generated.is_finished) return false;
-  write_samples(workshop, node, suite, weights);
+  write_samples(workshop, node, suite, *directory, weights);
   eval::GradingConfig scoring;
   for (const uint64_t budget : evaluation.budgets) scoring.budgets.push_back(static_cast<uint32_t>(budget));
   if (scoring.budgets.empty()) scoring.budgets.push_back(static_cast<uint32_t>(evaluation.max_tokens));
@@ -241,7 +244,7 @@ Json probe(const DiagnosisConfig& diagnosis, const train::TrainConfig& config, c
   probes.scoring.top_k = config.objective.top_k;
   probes.microbatch_tokens = static_cast<int64_t>(config.train.microbatch_tokens);
   const size_t count = std::min<size_t>(diagnosis.probes->trajectories, rollouts.size());
-  const auto result = diagnostics::probe_gradients(model::Parameters::load(io::ModelDirectory(student)),
+  const auto result = diagnostics::probe_gradients(model::Parameters::load(*open_model(student, config)),
                                                    teacher, std::span(rollouts).first(count), probes);
   return {{"norms", result.norms}, {"coordinates", result.coordinates}};
 }
@@ -254,7 +257,7 @@ bool make_diagnosis(const Workshop& workshop, const Node& node) {
   const train::TrainConfig& config = workshop.runs[node.run].config;
   const Path student_path = model_of(workshop, node.state, node.run);
   const auto student = load(student_path);
-  const auto directory = std::make_shared<const io::ModelDirectory>(config.teacher);
+  const auto directory = train::open_teacher(config);
   model::BoundedModel bounded(directory, model::map_weights(directory), train::teacher_budget(config));
   const model::Weights teacher = bounded.weights(diagnostics::kBatchTokens);
   if (student.config.vocab_size != teacher.config.vocab_size)

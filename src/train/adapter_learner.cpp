@@ -11,12 +11,12 @@ namespace ropd::train {
 AdapterBase::AdapterBase(std::shared_ptr<const io::ModelDirectory> model)
     : directory(model), weights(model::map_base_weights(model)) {}
 
-std::shared_ptr<const io::ModelDirectory> open_start(const std::string& model,
+std::shared_ptr<const io::ModelDirectory> open_start(const std::string& model, const std::string& base,
                                                      const std::optional<AdapterSection>& section) {
-  if (!section) return std::make_shared<const io::ModelDirectory>(model);
+  if (!section) return std::make_shared<const io::ModelDirectory>(model, base);
   if (io::is_adapter_directory(model))
     fail(model, ": is an adapter; to train it, name its base here and the adapter in adapter.path");
-  if (!section->path) return std::make_shared<const io::ModelDirectory>(model);
+  if (!section->path) return std::make_shared<const io::ModelDirectory>(model, base);
   return std::make_shared<const io::ModelDirectory>(io::find_model(*section->path), model);
 }
 

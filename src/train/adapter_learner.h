@@ -16,8 +16,9 @@ struct AdapterBase {
   explicit AdapterBase(std::shared_ptr<const io::ModelDirectory> model);
 };
 
-// The model that training starts from: `model`, with the adapter of `section.path` on it where one is named.
-std::shared_ptr<const io::ModelDirectory> open_start(const std::string& model,
+// The model that training starts from: `model` (an adapter on `base`, where nothing but the merged matrices is
+// trained), or the adapter of `section.path` on it where one is named.
+std::shared_ptr<const io::ModelDirectory> open_start(const std::string& model, const std::string& base,
                                                      const std::optional<AdapterSection>& section);
 // The adapter that training starts with: that of `start`, or a new one by the settings and the seed.
 model::Adapter first_adapter(const io::ModelDirectory& start, const AdapterSection& section, uint64_t seed);

@@ -44,9 +44,9 @@ void check_continued(const Path& model, const TrainConfig& config, const io::Mod
 
 // Base models and some fine-tuned ones end generation at <|endoftext|> alone, while their template ends turns
 // with another token.
-void note_end_of_turn(const std::string& directory, ModelPair& pair) {
+void note_end_of_turn(ModelPair& pair) {
   if (!pair.student_renderer || pair.eos_ids.empty()) return;
-  const auto name = text::read_tokenizer_config(directory).eos_token;
+  const auto name = text::read_tokenizer_config(pair.student->text_path()).eos_token;
   if (!name) return;
   const auto ids = pair.student_renderer->tokenizer().encode(*name);
   if (ids.size() != 1 || std::ranges::find(pair.eos_ids, ids.front()) != pair.eos_ids.end()) return;
@@ -57,10 +57,14 @@ void note_end_of_turn(const std::string& directory, ModelPair& pair) {
 
 }  // namespace
 
+std::shared_ptr<const io::ModelDirectory> open_teacher(const TrainConfig& config) {
+  return std::make_shared<const io::ModelDirectory>(config.teacher, config.teacher_base);
+}
+
 ModelPair load_models(const TrainConfig& config) {
   ModelPair pair;
-  pair.student = open_start(config.student, config.adapter);
-  pair.teacher = std::make_shared<const io::ModelDirectory>(config.teacher);
+  pair.student = open_start(config.student, config.student_base, config.adapter);
+  pair.teacher = open_teacher(config);
   if (pair.student->config().is_moe())
     fail(config.student,
          ": mixture-of-experts models can be teachers but not students (no gradient through the router)");
@@ -83,7 +87,7 @@ ModelPair load_models(const TrainConfig& config) {
   const auto& teacher_eos = pair.teacher->generation().eos_ids;
   if (pair.eos_ids.empty())
     pair.notes.push_back("the student names no EOS id: every response runs into the token limit");
-  note_end_of_turn(config.student, pair);
+  note_end_of_turn(pair);
   if (!pair.vocabulary_map && pair.eos_ids != teacher_eos)
     pair.notes.push_back("EOS ids differ: student " + joined(pair.eos_ids) + ", teacher " +
                          joined(teacher_eos));

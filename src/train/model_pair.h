@@ -33,6 +33,9 @@ struct ModelPair {
       std::function<const Query&(const std::string& query_id)> query_of) const;
 };
 
+// The teacher's files, with those of its base where it is an adapter.
+std::shared_ptr<const io::ModelDirectory> open_teacher(const TrainConfig& config);
+
 // Fails, before weights are touched, when the two cannot work together: another vocabulary without a usable
 // map, a student that cannot be trained, prompts that cannot be rendered.
 ModelPair load_models(const TrainConfig& config);

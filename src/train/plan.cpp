@@ -32,8 +32,8 @@
 namespace ropd::train {
 namespace {
 
-ModelConfig shape_of(const std::string& directory) {
-  const Path path = io::base_of(directory) / "config.json";
+ModelConfig shape_of(const std::string& directory, const std::string& base) {
+  const Path path = io::base_of(directory, base) / "config.json";
   return io::parse_model_config(read_file(path), path.string());
 }
 
@@ -323,7 +323,7 @@ double measure_teacher_reads(const TrainConfig& config) {
   if (!std::filesystem::is_directory(config.teacher)) return 0;
   Path largest;
   uint64_t bytes = 0;
-  for (const io::InputFile& file : io::model_files(config.teacher))
+  for (const io::InputFile& file : io::model_files(config.teacher, config.teacher_base))
     if (const uint64_t size = std::filesystem::file_size(file.path); size > bytes) {
       bytes = size;
       largest = file.path;
@@ -333,7 +333,8 @@ double measure_teacher_reads(const TrainConfig& config) {
 }
 
 PlannedModels read_shapes(const TrainConfig& config) {
-  PlannedModels models{.student = shape_of(config.student), .teacher = shape_of(config.teacher)};
+  PlannedModels models{.student = shape_of(config.student, config.student_base),
+                       .teacher = shape_of(config.teacher, config.teacher_base)};
   models.student_parameters = elements(model::parameter_count(models.student));
   models.teacher_parameters = elements(model::parameter_count(models.teacher));
   models.student_bytes = models.student_parameters * element_bytes(models.student);

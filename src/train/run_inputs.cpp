@@ -63,8 +63,11 @@ RunInputs load_inputs(const TrainConfig& config) {
 
 InputFiles input_files(const TrainConfig& config) {
   InputFiles files;
-  for (const auto& [role, directory] : {std::pair{"student", config.student}, {"teacher", config.teacher}})
-    if (fs::is_directory(directory)) files[role] = io::model_files(directory);
+  const auto add_model = [&](const char* role, const Path& directory, const Path& base) {
+    if (fs::is_directory(directory)) files[role] = io::model_files(directory, base);
+  };
+  add_model("student", config.student, config.student_base);
+  add_model("teacher", config.teacher, config.teacher_base);
   if (config.adapter && config.adapter->path)
     files["adapter"] = io::own_model_files(io::find_model(*config.adapter->path));
   const auto add = [&](const std::string& role, const Path& path) {
@@ -93,6 +96,8 @@ TrainConfig with_paths_from(TrainConfig config, const Path& directory) {
   };
   move(config.student);
   move(config.teacher);
+  move(config.student_base);
+  move(config.teacher_base);
   if (config.adapter && config.adapter->path) move(*config.adapter->path);
   move(config.data.queries);
   move(config.eval.data);

@@ -18,6 +18,8 @@ constexpr std::array kOthers = {"train.iterations",
                                 "trigger.storage",
                                 "student",
                                 "teacher",
+                                "student_base",
+                                "teacher_base",
                                 "data.queries",
                                 "continue_from",
                                 "output"};

@@ -97,8 +97,8 @@ namespace {
 
 // What saved models say of themselves.
 io::SaveModelOptions model_files(const SftConfig& config) {
-  const Path source = io::base_of(config.model), generation = source / "generation_config.json";
-  return {.source_directory = io::text_directory(config.model),
+  const Path source = io::base_of(config.model, config.base), generation = source / "generation_config.json";
+  return {.source_directory = io::text_directory(config.model, config.base),
           .config_json = read_file(source / "config.json"),
           .generation_config_json = std::filesystem::exists(generation) ? read_file(generation) : "",
           .base_model = config.model,
@@ -110,7 +110,7 @@ std::unique_ptr<FlatLearner> make_learner(const SftConfig& config,
   if (!config.adapter)
     return std::make_unique<FullLearner>(start(), learner_config(config), model_files(config));
   if (auto hint = adapter_rate_hint(config.learning_rate, SftConfig{}.learning_rate)) log_warning(*hint);
-  const auto model = open_start(config.model, config.adapter);
+  const auto model = open_start(config.model, config.base, config.adapter);
   return std::make_unique<AdapterLearner>(
       AdapterBase(model), first_adapter(*model, *config.adapter, config.seed), learner_config(config));
 }
@@ -155,7 +155,8 @@ SftRun open_run(const SftConfig& config, const std::string& yaml) {
 
 std::map<std::string, std::vector<io::InputFile>> sft_inputs(const SftConfig& config) {
   std::map<std::string, std::vector<io::InputFile>> inputs;
-  if (std::filesystem::is_directory(config.model)) inputs["model"] = io::model_files(config.model);
+  if (std::filesystem::is_directory(config.model))
+    inputs["model"] = io::model_files(config.model, config.base);
   if (std::filesystem::is_regular_file(config.data)) inputs["data"] = {{"", config.data}};
   return inputs;
 }

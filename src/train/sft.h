@@ -21,7 +21,7 @@
 namespace ropd::train {
 
 struct SftConfig {
-  std::string model;
+  std::string model, base;
   std::string data;
   std::string output;
   uint64_t seed = 1;
@@ -45,7 +45,8 @@ struct SftConfig {
   std::string prompt_suffix;
   bool thinking = false;
   void fields(auto&& field) {
-    field("model", model, "model directory to start from");
+    field("model", model, "model directory to start from; an adapter directory: merged");
+    field("base", base, "of an adapter: folder of its base, where its own config names none that is here");
     field("data", data,
           "JSONL of {prompt or messages or prompt_ids, response or response_ids, optional loss_weights}");
     field("output", output, "run directory; the result is output/model");

@@ -86,7 +86,8 @@ SftExample read_example(const Json& row, const std::string& where, int64_t vocab
 }  // namespace
 
 SftData load_sft_data(const SftConfig& config) {
-  const Path directory = io::base_of(config.model), text = io::text_directory(config.model);
+  const Path directory = io::base_of(config.model, config.base),
+             text = io::text_directory(config.model, config.base);
   const ModelConfig shape =
       io::parse_model_config(read_file(directory / "config.json"), (directory / "config.json").string());
   const Path generation_path = directory / "generation_config.json";

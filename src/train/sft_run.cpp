@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 // The settings of a run with paths as they are meant.
 SftConfig config_of(const Path& directory, const io::InputLedger& ledger, const std::string& yaml) {
   auto config = parse_config<SftConfig>(yaml, (directory / "config.yaml").string());
-  for (std::string* path : {&config.model, &config.data})
-    if (Path(*path).is_relative() && fs::exists(ledger.directory() / *path))
+  for (std::string* path : {&config.model, &config.base, &config.data})
+    if (!path->empty() && Path(*path).is_relative() && fs::exists(ledger.directory() / *path))
       *path = (ledger.directory() / *path).string();
   config.output = directory.string();
   return config;
@@ -62,7 +62,7 @@ RunOutcome fine_tune(const SftConfig& config, const std::string& yaml) {
   return run_sft(
       config, data.examples, data.steps,
       [&] {
-        const io::ModelDirectory directory(config.model);
+        const io::ModelDirectory directory(config.model, config.base);
         if (directory.config().is_moe()) fail(config.model, ": mixture-of-experts models cannot be trained");
         return model::Parameters::load(directory);
       },

@@ -387,6 +387,7 @@ struct MetricsConfig {
 struct TrainConfig {
   std::string student;
   std::string teacher;
+  std::string student_base, teacher_base;
   std::string output;
   uint64_t seed = 1;
   DataConfig data;
@@ -402,8 +403,12 @@ struct TrainConfig {
   AlarmConfig alarms;
   MetricsConfig metrics;
   void fields(auto&& field) {
-    field("student", student, "model directory; required");
-    field("teacher", teacher, "model directory; required");
+    field("student", student, "model directory, adapter directory, checkpoint or run; required");
+    field("teacher", teacher, "likewise; required");
+    field(
+        "student_base", student_base,
+        "of a student that is an adapter: folder of its base, where its own config names none that is here");
+    field("teacher_base", teacher_base, "of a teacher that is an adapter, likewise");
     field("output", output, "run directory; required");
     field("seed", seed, "of sampling");
     field("data", data, "queries; may be absent when every stage reads a bank from a file");

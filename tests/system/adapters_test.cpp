@@ -1,6 +1,7 @@
 // Adapter directories as a user meets them: wherever a model is taken, and merged.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ropd_source_directory.h>
 
 #include "base/json.h"
 #include "io/save_model.h"
@@ -22,7 +23,11 @@ class AdapterCommands : public testing::Test {
                           "{\"id\": \"x\", \"prompt_ids\": [1, 3]}\n{\"id\": \"y\", \"prompt_ids\": [4]}\n");
   }
   void save(const std::string& name, const std::string& base) const {
-    const io::ModelDirectory model(directory_ / "base");
+    save_on(directory_ / "base", name, base);
+  }
+  // On the model in `folder`; `base` is what the adapter says of it.
+  void save_on(const Path& folder, const std::string& name, const std::string& base) const {
+    const io::ModelDirectory model(folder);
     const AdapterConfig config = {
         .rank = 2, .alpha = 3, .targets = {"q_proj", "down_proj"}, .ranks = {}, .alphas = {}};
     test::TensorsInMemory memory;
@@ -102,6 +107,56 @@ TEST_F(AdapterCommands, ABaseThatIsNotHereIsAskedFor) {
   const auto other = run_ropd("merge " + at("adapter") + " --base " + at("tuned") + " --out " + at("x"));
   EXPECT_EQ(other.exit_code, 1);
   EXPECT_THAT(other.err, HasSubstr("was trained on another base"));
+}
+
+// The laboratory's student, which has a tokenizer, below an adapter that names its base as a hub does.
+TEST_F(AdapterCommands, EveryCommandThatTakesAModelTakesAnAdapterAndItsBase) {
+  const std::string base = ROPD_SOURCE_DIR "/lab/models/student", queries = at("queries.jsonl");
+  save_on(base, "hub", "someone/tuned");
+  write_file_atomically(queries, "{\"id\": \"a\", \"problem\": \"2eacadd?\", \"answer\": \"6\"}\n");
+  write_file_atomically(at("texts.jsonl"), "{\"text\": \"2eac\"}\n");
+  write_file_atomically(at("pairs.jsonl"), "{\"prompt\": \"2eac\", \"response\": \"6\"}\n");
+  write_file_atomically(
+      at("suite.yaml"),
+      "name: one\nprompt_suffix: \"\"\nbenchmarks:\n  - {name: first, file: queries.jsonl, samples: 1}\n");
+  write_file_atomically(at("train.yaml"),
+                        "student: " + at("hub") + "\nteacher: " + at("hub") + "\noutput: " + at("run") +
+                            "\ndata: {queries: " + queries +
+                            ", select: {all: true}, prompt_suffix: \"\"}\n"
+                            "rollout: {max_response_tokens: 4, precision: f32}\n"
+                            "train: {iterations: 1, responses_per_iteration: 2, minibatch: 2}\n"
+                            "objective: {top_k: 4}\ncurriculum: {stages: [{source: current}]}\n");
+  write_file_atomically(at("sft.yaml"), "model: " + at("hub") + "\ndata: " + at("pairs.jsonl") +
+                                            "\noutput: " + at("sft") + "\nsteps: 1\n");
+  const std::string eval = "eval --quiet --suite " + at("suite.yaml") + " --data " + at("") +
+                           " --max-tokens 8 --precision f32 --out ";
+  const std::string keys = " student_base=" + base + " teacher_base=" + base;
+  const std::pair<std::string, std::string> commands[] = {
+      {"tokenize --quiet --model " + at("hub") + " --in " + at("texts.jsonl") + " --out " + at("ids.jsonl"),
+       " --base " + base},
+      {"data stats --in " + queries + " --model " + at("hub"), " --base " + base},
+      {eval + at("eval") + " --model " + at("hub"), " --base " + base},
+      {eval + at("eval-t") + " --model " + base + " --teacher " + at("hub"), " --teacher-base " + base},
+      {eval + at("eval-s") + " --model " + base + " --student " + at("hub"), " --student-base " + base},
+      {"plan " + at("train.yaml"), keys},
+      {"train --quiet " + at("train.yaml"), keys},
+      {"sft --quiet " + at("sft.yaml"), " base=" + base},
+      {"inspect " + at("hub"), " --base " + base},
+      {"verify " + at("hub"), " --base " + base},
+  };
+  for (const auto& [command, named] : commands) {
+    const auto refused = run_ropd(command);
+    EXPECT_EQ(refused.exit_code, 1) << command;
+    EXPECT_THAT(refused.err, HasSubstr("its base is 'someone/tuned', which is no folder here")) << command;
+    const auto done = run_ropd(command + named);
+    EXPECT_EQ(done.exit_code, 0) << command << named << "\n" << done.err;
+  }
+  const auto verified = run_ropd("verify " + at("run"));
+  EXPECT_EQ(verified.exit_code, 0) << verified.err << verified.out;
+  const auto plain = run_ropd("tokenize --model " + base + " --base " + base + " --in " + at("texts.jsonl") +
+                              " --out " + at("none.jsonl"));
+  EXPECT_EQ(plain.exit_code, 1);
+  EXPECT_THAT(plain.err, HasSubstr("a base is for adapters"));
 }
 
 }  // namespace
