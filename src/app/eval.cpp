@@ -8,6 +8,7 @@
 #include "app/arguments.h"
 #include "app/commands.h"
 #include "app/output.h"
+#include "app/ranks.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -21,6 +22,7 @@
 #include "eval/summary.h"
 #include "io/model_directory.h"
 #include "model/weights.h"
+#include "rollout/crew_generator.h"
 #include "rollout/fingerprint.h"
 #include "rollout/local_generator.h"
 #include "train/teacher_translation.h"
@@ -92,6 +94,7 @@ void remove_evaluation(const Path& folder) {
 // Fills the folder; ends the program when a stop request came first.
 void generate(const EvalOptions& options, const eval::Suite& suite, const text::Tokenizer& tokenizer) {
   install_stop_handlers();
+  comm::Crew& crew = join_crew();
   const auto directory = std::make_shared<const io::ModelDirectory>(options.model, options.base);
   const auto chat_template = text::ChatTemplate::load(directory->text_path());
   const auto weights = model::map_weights(directory);
@@ -103,10 +106,15 @@ void generate(const EvalOptions& options, const eval::Suite& suite, const text::
   config.memory_bytes = uint64_t(options.memory_gb * 1e9);
   rollout::LocalGenerator engine(
       weights, options.precision == "f32" ? model::Precision::f32 : model::Precision::bf16, config);
+  const std::string fingerprint = rollout::weights_fingerprint(weights);
+  rollout::CrewGenerator generator(engine, crew);
+  require_same_sampling(crew, options.precision, fingerprint, config);
+  if (!crew.leads()) assist(crew);
+  crew.expect_service();
   if (options.overwrites) remove_evaluation(options.out);
-  const auto result = eval::generate_responses(
-      engine, suite, tokenizer, chat_template, options.out,
-      {options.model, rollout::weights_fingerprint(weights), options.seed, options.suite, options.data});
+  const auto result =
+      eval::generate_responses(generator, suite, tokenizer, chat_template, options.out,
+                               {options.model, fingerprint, options.seed, options.suite, options.data});
   if (!result.is_finished)
     end_stopped("stopped with " + std::to_string(result.num_kept + result.run.num_done) + " of " +
                 std::to_string(suite.num_responses()) + " responses in " + options.out +

@@ -10,6 +10,7 @@
 #include "app/arguments.h"
 #include "app/commands.h"
 #include "app/output.h"
+#include "app/ranks.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -20,6 +21,7 @@
 #include "io/jsonl.h"
 #include "io/model_directory.h"
 #include "rollout/bank.h"
+#include "rollout/crew_generator.h"
 #include "rollout/fingerprint.h"
 #include "rollout/local_generator.h"
 #include "text/chat_template.h"
@@ -233,11 +235,10 @@ void print_summary(const GenerateOptions& options, const rollout::BankResult& re
 
 void generate(const GenerateOptions& options, bool as_json) {
   install_stop_handlers();
-  refuse_inputs(options.out, {options.prompts});
+  comm::Crew& crew = join_crew();
+  if (crew.leads()) refuse_inputs(options.out, {options.prompts});
   const auto directory = std::make_shared<const io::ModelDirectory>(options.model, options.base);
   const TokenizerAndTemplate text = load_tokenizer_and_template(directory->text_path());
-  const auto queries = PromptReader(options, text).read();
-  check_count(options, queries.size());
   if (directory->generation().eos_ids.empty())
     log_warning(options.model, ": names no end-of-sequence id; every response runs to the limit");
   const model::Weights weights = model::map_weights(directory);
@@ -245,8 +246,15 @@ void generate(const GenerateOptions& options, bool as_json) {
   rollout::LocalGenerator engine(weights,
                                  options.precision == "bf16" ? model::Precision::bf16 : model::Precision::f32,
                                  engine_config(options, directory->generation()));
+  const std::string fingerprint = rollout::weights_fingerprint(weights);
+  rollout::CrewGenerator generator(engine, crew);
+  require_same_sampling(crew, options.precision, fingerprint, engine.config());
+  if (!crew.leads()) assist(crew);
+  crew.expect_service();
+  const auto queries = PromptReader(options, text).read();
+  check_count(options, queries.size());
   const auto requests = rollout::make_requests(queries, 0, options.n, stream_of(options));
-  engine.check(requests);
+  generator.check(requests);
   if (options.overwrites) io::remove_bank(options.out);
   rollout::BankOptions bank;
   bank.stage = "generate";
@@ -256,8 +264,8 @@ void generate(const GenerateOptions& options, bool as_json) {
     set_progress_mode(ProgressMode::quiet);
     bank.on_token = [&](size_t request, Token token) { live.push(request, token); };
   }
-  const auto result = rollout::make_bank(engine, requests, options.out,
-                                         {options.model, rollout::weights_fingerprint(weights)}, bank);
+  const auto result =
+      rollout::make_bank(generator, requests, options.out, {options.model, fingerprint}, bank);
   if (options.streams) live.finish();
   if (!result.is_finished)
     end_stopped(options.out + ": stopped with " + std::to_string(result.num_kept + result.run.num_done) +

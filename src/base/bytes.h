@@ -15,7 +15,7 @@
 namespace ropd {
 
 template <class Value>
-concept PlainValue = std::is_arithmetic_v<Value> || std::is_enum_v<Value>;
+concept PlainValue = std::is_arithmetic_v<Value> || std::is_enum_v<Value>;  // std::byte is an enum
 
 class ByteWriter {
  public:

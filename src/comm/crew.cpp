@@ -12,16 +12,17 @@ constexpr uint64_t kDismissed = UINT64_MAX;
 }  // namespace
 
 size_t Crew::enlist(Duty duty) {
+  if (is_alone()) return 0;
   duties_.push_back(std::move(duty));
   return duties_.size() - 1;
 }
 
-Crew::Call::Call(Crew& crew) : crew_(crew), exceptions_(std::uncaught_exceptions()) {
-  crew_.is_at_work_ = true;
+Crew::Call::Call(Crew* crew) : crew_(crew), exceptions_(std::uncaught_exceptions()) {
+  if (crew_) crew_->is_at_work_ = true;
 }
 
 Crew::Call::~Call() {
-  if (std::uncaught_exceptions() == exceptions_) crew_.is_at_work_ = false;
+  if (crew_ && std::uncaught_exceptions() == exceptions_) crew_->is_at_work_ = false;
 }
 
 void Crew::send_call(uint64_t duty, const std::string& activity, std::span<const std::byte> message,
@@ -33,18 +34,17 @@ void Crew::send_call(uint64_t duty, const std::string& activity, std::span<const
 }
 
 Crew::Call Crew::call(size_t duty, const std::string& activity, std::span<const std::byte> message) {
-  assert(leads() && is_idle());
-  world_.begin_activity(activity);
-  for (int rank = 1; rank < world_.size(); ++rank) send_call(duty, activity, message, rank);
-  return Call(*this);
+  return call_each(duty, activity,
+                   [&](int) { return std::vector<std::byte>(message.begin(), message.end()); });
 }
 
 Crew::Call Crew::call_each(size_t duty, const std::string& activity,
                            const std::function<std::vector<std::byte>(int rank)>& message) {
-  assert(leads() && is_idle());
+  assert(leads());
+  if (is_alone()) return Call(nullptr);
   world_.begin_activity(activity);
   for (int rank = 1; rank < world_.size(); ++rank) send_call(duty, activity, message(rank), rank);
-  return Call(*this);
+  return Call(this);
 }
 
 int Crew::serve() {

@@ -4,6 +4,7 @@
 // ranks cannot disagree about what comes next.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <span>
 #include <string>
@@ -19,7 +20,7 @@ class Crew {
  public:
   using Duty = std::function<void(ByteReader& call)>;
 
-  explicit Crew(World& world) : world_(world) {}
+  explicit Crew(World& world) : world_(world), is_at_work_(world.size() > 1) {}
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
@@ -34,13 +35,13 @@ class Crew {
   // the middle, and nothing can be called any more.
   class Call {
    public:
-    explicit Call(Crew& crew);
+    explicit Call(Crew* crew);  // nullptr: nobody else is at work
     ~Call();
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
    private:
-    Crew& crew_;
+    Crew* const crew_;
     const int exceptions_;
   };
   // The leader: begins this duty on every other rank. `activity` is what is told when somebody waits in vain.
@@ -53,13 +54,15 @@ class Crew {
   int serve();
   // The leader: sends everybody home.
   void dismiss(int exit_code);
+  // The leader: from here on the others go to serve() and nowhere else, so a failure may send them home.
+  void expect_service() { is_at_work_ = false; }
   // The leader: nobody is in the middle of anything.
   bool is_idle() const { return !is_at_work_; }
 
  private:
   World& world_;
-  std::vector<Duty> duties_;
-  bool is_at_work_ = false;
+  std::deque<Duty> duties_;  // a duty may enlist others while it is done
+  bool is_at_work_;
 
   void send_call(uint64_t duty, const std::string& activity, std::span<const std::byte> message, int rank);
 };

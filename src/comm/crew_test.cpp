@@ -29,15 +29,29 @@ TEST(Crew, EveryRankGetsItsOwnMessage) {
 }
 
 TEST(Crew, CallBrokenOffByAnExceptionLeavesItAtWork) {
+  run_thread_world(2, [](World& world) {
+    Crew crew(world);
+    const size_t duty = crew.enlist([](ByteReader&) {});
+    if (!crew.leads()) {
+      crew.serve();
+      return;
+    }
+    try {
+      const auto call = crew.call(duty, "save");
+      fail("full disk");
+    } catch (const Error&) {
+    }
+    EXPECT_FALSE(crew.is_idle());
+    { const auto call = crew.call(duty, "again"); }  // this duty had nothing left to say
+    EXPECT_TRUE(crew.is_idle());
+    crew.dismiss(0);
+  });
+}
+
+TEST(Crew, AloneItCallsNobody) {
   Crew& crew = solo_crew();
-  try {
-    const auto call = crew.call(0, "save");
-    fail("full disk");
-  } catch (const Error&) {
-  }
-  EXPECT_FALSE(crew.is_idle());
-  { const auto call = Crew::Call(crew); }
-  EXPECT_TRUE(crew.is_idle());
+  const auto call = crew.call(crew.enlist([](ByteReader&) { FAIL(); }), "nothing");
+  EXPECT_TRUE(crew.is_alone() && crew.leads() && crew.is_idle());
 }
 
 TEST(Slices, AreWholeBlocksAndCoverEverything) {
