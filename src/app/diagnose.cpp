@@ -1,6 +1,7 @@
 // ropd diagnose: students on fixed prefixes of several sources (method.md section 10): KL matrix with its
 // decomposition and concentration, change of prefix likelihood, gradient probes.
 #include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -20,6 +21,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/sha256.h"
 #include "base/stop.h"
 #include "comm/agreement.h"
 #include "comm/lots.h"
@@ -31,6 +33,7 @@
 #include "io/model_path.h"
 #include "io/rollout_file.h"
 #include "io/sample_file.h"
+#include "rollout/fingerprint.h"
 #include "stats/answer_metrics.h"
 #include "text/tokenizer.h"
 #include "train/run_parts.h"
@@ -178,10 +181,28 @@ class Diagnosis {
       prefixes_.push_back(
           diagnostics::choose_positions(std::move(rollouts), config_.positions, config_.seed));
     }
+    teacher_states_.resize(prefixes_.size());
   }
 
-  // Of a finished run().
-  const std::vector<ResponseSample>& samples() const { return samples_; }
+  // What ranks must agree on, files by their content.
+  comm::Facts facts() {
+    comm::Facts facts = train::program_facts();
+    facts["settings"] = config_to_yaml(config_);
+    facts["teacher"] = rollout::weights_fingerprint(teacher());
+    for (const StudentConfig& student : config_.students)
+      facts["student " + student.name] = rollout::weights_fingerprint(load(student.model, student.base));
+    for (const SourceConfig& source : config_.sources)
+      facts["source " + source.name] = sha256_file(source.rollouts);
+    return facts;
+  }
+
+  // Of a finished run(): the same responses of a source as every student sees them.
+  std::vector<ResponseSample> samples() const {
+    std::vector<ResponseSample> all;
+    for (const auto& row : results_)
+      for (const Cell& cell : row) all.insert(all.end(), cell.samples.begin(), cell.samples.end());
+    return all;
+  }
 
   // Nothing when it was interrupted.
   std::optional<Json> run() {
@@ -222,6 +243,7 @@ class Diagnosis {
   struct Cell {  // one student on one source
     Values kl, likelihood;
     diagnostics::Probe probe;
+    std::vector<ResponseSample> samples;
   };
 
   struct Student {
@@ -239,7 +261,6 @@ class Diagnosis {
   std::vector<diagnostics::PrefixSet> prefixes_;       // [sources]
   std::vector<std::vector<Cell>> results_;             // [students][sources]
   std::optional<text::Tokenizer> tokenizer_;           // absent: no samples
-  std::vector<ResponseSample> samples_;
 
   model::Weights teacher() { return teacher_->weights(diagnostics::kBatchTokens); }
 
@@ -262,9 +283,19 @@ class Diagnosis {
     distill::check_rollouts(prefixes.rollouts, of.weights.config);
     Cell cell{.kl = diagnostics::position_kl(of.weights, teacher(), *teacher_states, prefixes),
               .likelihood = diagnostics::prefix_log_likelihood(of.weights, prefixes),
-              .probe = {}};
+              .probe = {},
+              .samples = samples_of(config_.students[of.number].name, of.weights, source)};
     if (of.parameters) cell.probe = probe(*of.parameters, prefixes.rollouts);
     return cell;
+  }
+
+  static void put_cell(ByteWriter& writer, const Cell& cell) {
+    put(writer, cell.kl);
+    put(writer, cell.likelihood);
+    writer.put(cell.probe.norms);
+    put(writer, cell.probe.coordinates);
+    writer.put(uint64_t{cell.samples.size()});
+    for (const ResponseSample& sample : cell.samples) writer.put(io::sample_line(sample));
   }
 
   static Cell get_cell(ByteReader& reader) {
@@ -273,6 +304,9 @@ class Diagnosis {
     get(reader, cell.likelihood);
     reader.get(cell.probe.norms);
     get(reader, cell.probe.coordinates);
+    cell.samples.resize(reader.get<uint64_t>());
+    for (ResponseSample& sample : cell.samples)
+      sample = io::parse_sample(parse_json(reader.get<std::string>(), "a rank's sample"), "a rank's sample");
     return cell;
   }
 
@@ -282,10 +316,7 @@ class Diagnosis {
       const Cell cell = make_cell(lot->front());
       if (stop_requested()) break;
       ByteWriter writer;
-      put(writer, cell.kl);
-      put(writer, cell.likelihood);
-      writer.put(cell.probe.norms);
-      put(writer, cell.probe.coordinates);
+      put_cell(writer, cell);
       taker.send_result(lot->front(), writer);
     }
     taker.finish();
@@ -300,9 +331,10 @@ class Diagnosis {
     return weights;
   }
 
-  // The same responses of a source as every student sees them.
-  void add_samples(const std::string& student, const model::Weights& weights, size_t source) {
-    if (!tokenizer_) return;
+  std::vector<ResponseSample> samples_of(const std::string& student, const model::Weights& weights,
+                                         size_t source) {
+    std::vector<ResponseSample> samples;
+    if (!tokenizer_) return samples;
     const std::vector<Rollout>& all = prefixes_[source].rollouts;
     std::vector<Rollout> chosen;
     for (const size_t i : eval::choose_samples(all.size(), config_.samples)) chosen.push_back(all[i]);
@@ -311,8 +343,9 @@ class Diagnosis {
       ResponseSample sample = eval::make_sample(chosen[i], scores[i], nullptr, *tokenizer_);
       sample.source = config_.sources[source].name;
       sample.student = student;
-      samples_.push_back(std::move(sample));
+      samples.push_back(std::move(sample));
     }
+    return samples;
   }
 
   diagnostics::Probe probe(const model::Parameters& student, const std::vector<Rollout>& rollouts) {
@@ -494,23 +527,26 @@ void add_diagnose(CLI::App& app) {
   command->footer(kExamples);
   command->callback([options, command] {
     install_stop_handlers();
-    auto config = load_config<DiagnoseConfig>(options->config, options->overrides);
-    config.teacher = io::find_model(config.teacher).string();
-    for (StudentConfig& student : config.students) student.model = io::find_model(student.model).string();
     comm::Crew& crew = join_crew();
-    if (crew.leads())
-      check_output({(Path(config.output) / "diagnosis.json").string(), options->overwrites}, {});
-    Diagnosis diagnosis(config, options->teacher_memory_gb, crew);
-    comm::Facts facts = train::program_facts();
-    facts["settings"] = config_to_yaml(config);
-    comm::require_agreement(crew.world(), facts);
+    DiagnoseConfig config;
+    std::optional<Diagnosis> prepared;
+    leader_first(crew, [&] {
+      config = load_config<DiagnoseConfig>(options->config, options->overrides);
+      config.teacher = io::find_model(config.teacher).string();
+      for (StudentConfig& student : config.students) student.model = io::find_model(student.model).string();
+      if (crew.leads())
+        check_output({(Path(config.output) / "diagnosis.json").string(), options->overwrites}, {});
+      prepared.emplace(config, options->teacher_memory_gb, crew);
+    });
+    Diagnosis& diagnosis = *prepared;
+    if (!crew.is_alone()) comm::require_agreement(crew.world(), diagnosis.facts());
     if (!crew.leads()) assist(crew);
     crew.expect_service();
     const auto result = diagnosis.run();
     if (!result) end_stopped("stopped; nothing was written, the same command begins again");
     std::filesystem::create_directories(config.output);
-    if (!diagnosis.samples().empty())
-      io::write_samples(Path(config.output) / "samples.jsonl", diagnosis.samples());
+    if (const auto samples = diagnosis.samples(); !samples.empty())
+      io::write_samples(Path(config.output) / "samples.jsonl", samples);
     const std::string text = result->dump(2) + "\n";
     write_file_atomically(Path(config.output) / "diagnosis.json", text);
     if (wants_json(*command))

@@ -92,9 +92,9 @@ void remove_evaluation(const Path& folder) {
 }
 
 // Fills the folder; ends the program when a stop request came first.
-void generate(const EvalOptions& options, const eval::Suite& suite, const text::Tokenizer& tokenizer) {
+void generate(comm::Crew& crew, const EvalOptions& options, const eval::Suite& suite,
+              const text::Tokenizer& tokenizer) {
   install_stop_handlers();
-  comm::Crew& crew = join_crew();
   const auto directory = std::make_shared<const io::ModelDirectory>(options.model, options.base);
   const auto chat_template = text::ChatTemplate::load(directory->text_path());
   const auto weights = model::map_weights(directory);
@@ -142,10 +142,17 @@ void run_eval(const CLI::App& command, const EvalOptions& options) {
   if (options.allows_missing && !options.rescores) throw CLI::ValidationError("--partial needs --rescore");
   if (options.overwrites && options.rescores)
     throw CLI::ValidationError("--overwrite samples anew, --rescore does not: expected one of them");
-  check_summary(options, grading);
-  const auto suite = eval::load_suite(options.suite, options.data);
-  const auto tokenizer = text::Tokenizer::load(io::text_directory(options.model, options.base));
-  if (!options.rescores) generate(options, suite, tokenizer);
+  if (options.rescores) require_alone("eval --rescore");
+  comm::Crew& crew = options.rescores ? comm::solo_crew() : join_crew();
+  eval::Suite suite;
+  std::optional<text::Tokenizer> tokenizer_there;
+  leader_first(crew, [&] {
+    if (crew.leads()) check_summary(options, grading);
+    suite = eval::load_suite(options.suite, options.data);
+    tokenizer_there.emplace(text::Tokenizer::load(io::text_directory(options.model, options.base)));
+  });
+  const text::Tokenizer& tokenizer = *tokenizer_there;
+  if (!options.rescores) generate(crew, options, suite, tokenizer);
   const Path responses_path = Path(options.out) / "responses.jsonl";
   if (!std::filesystem::exists(responses_path))
     fail(responses_path.string(), ": no such file (nothing generated yet?)");

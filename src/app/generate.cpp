@@ -236,10 +236,14 @@ void print_summary(const GenerateOptions& options, const rollout::BankResult& re
 void generate(const GenerateOptions& options, bool as_json) {
   install_stop_handlers();
   comm::Crew& crew = join_crew();
-  if (crew.leads()) refuse_inputs(options.out, {options.prompts});
-  const auto directory = std::make_shared<const io::ModelDirectory>(options.model, options.base);
-  const TokenizerAndTemplate text = load_tokenizer_and_template(directory->text_path());
-  if (directory->generation().eos_ids.empty())
+  std::shared_ptr<const io::ModelDirectory> directory;
+  TokenizerAndTemplate text;
+  leader_first(crew, [&] {
+    if (crew.leads()) refuse_inputs(options.out, {options.prompts});
+    directory = std::make_shared<const io::ModelDirectory>(options.model, options.base);
+    text = load_tokenizer_and_template(directory->text_path());
+  });
+  if (crew.leads() && directory->generation().eos_ids.empty())
     log_warning(options.model, ": names no end-of-sequence id; every response runs to the limit");
   const model::Weights weights = model::map_weights(directory);
   model::check_finite(weights, options.model);

@@ -74,7 +74,7 @@ void add_commands(CLI::App& app) {
 // Commands that ranks of mpirun or srun share; the others would do the same thing several times.
 bool works_in_ranks(const std::string& command) {
   static const std::set<std::string> names = {"train", "resume",   "generate", "score",
-                                              "eval",  "diagnose", "doctor"};
+                                              "eval",  "diagnose", "study",    "doctor"};
   return names.contains(command);
 }
 

@@ -32,6 +32,12 @@ Ranks& ranks() {
   return of_the_program;
 }
 
+comm::Crew& join() {
+  Ranks& own = ranks();
+  own.world = comm::join_world({.silence_seconds = own.settings.silence_seconds});
+  return own.crew.emplace(*own.world);
+}
+
 void settle_in(comm::World& world, bool has_threads) {
   const auto places = comm::exchange_places(world, comm::own_place());
   const auto rank = static_cast<size_t>(world.rank());
@@ -43,6 +49,7 @@ void settle_in(comm::World& world, bool has_threads) {
     return;
   }
   for (const std::string& warning : comm::launch_warnings(places)) log_warning(warning);
+  if (const std::string warning = comm::launcher_warning(); !warning.empty()) log_warning(warning);
   log_info(world.size(), " ranks, the leader on ", places[0].host, " with ", num_threads(), " threads");
 }
 
@@ -51,13 +58,15 @@ void settle_in(comm::World& world, bool has_threads) {
 void set_rank_settings(const RankSettings& settings) { ranks().settings = settings; }
 
 comm::Crew& join_crew() {
-  Ranks& own = ranks();
-  own.world = comm::join_world({.silence_seconds = own.settings.silence_seconds});
-  own.crew.emplace(*own.world);
-  if (own.crew->is_alone()) return *own.crew;
+  comm::Crew& crew = join();
+  if (crew.is_alone()) return crew;
   install_stop_handlers();
-  settle_in(*own.world, own.settings.has_threads);
-  return *own.crew;
+  settle_in(crew.world(), ranks().settings.has_threads);
+  return crew;
+}
+
+void leader_first(comm::Crew& crew, const std::function<void()>& work) {
+  if (const auto exit_code = crew.leader_first(work)) end_assisting(*exit_code);
 }
 
 void end_assisting(int exit_code) {
@@ -99,8 +108,12 @@ std::string name_of_rank() {
 }
 
 void require_alone(const std::string& command) {
-  if (comm::is_started_by_launcher())
-    fail("ropd ", command, " is one process; start it without mpirun or srun");
+  if (!comm::is_started_by_launcher()) return;
+  comm::Crew& crew = join();
+  if (crew.is_alone()) return;
+  if (!crew.leads()) assist(crew);
+  crew.expect_service();
+  fail("ropd ", command, " is one process; start it without mpirun or srun");
 }
 
 }  // namespace ropd::app

@@ -6,6 +6,7 @@
 //   crew.expect_service();
 //   ... the command as one process runs it
 #pragma once
+#include <functional>
 #include <string>
 
 #include "comm/crew.h"
@@ -16,6 +17,10 @@ namespace ropd::app {
 // Once a process, from the main thread. Gives every rank its share of the machine's cores (unless --threads did)
 // and memory, has the others speak in warnings only, and makes signals stop requests.
 comm::Crew& join_crew();
+
+// What may fail for everybody alike (arguments, missing files): the leader does it first, and where it fails its
+// line is the only one. The others do it too, or end with the leader's exit code.
+void leader_first(comm::Crew& crew, const std::function<void()>& work);
 
 // Serves the leader until it dismisses everybody, then ends the command with the leader's exit code.
 [[noreturn]] void assist(comm::Crew& crew);
@@ -32,7 +37,8 @@ void leave_crew(int exit_code);
 // "rank 2 on node7: ", for the line that says what ended this process; nothing for the leader or alone.
 std::string name_of_rank();
 
-// Refuses a launcher for a command that is one process.
+// Refuses several ranks for a command that is one process, in one line of the leader's. Such a command does not
+// join.
 void require_alone(const std::string& command);
 
 // --threads and --rank-timeout of the program.

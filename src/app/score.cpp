@@ -73,7 +73,7 @@ std::optional<distill::TeacherTranslation> translation_for(const Options& option
 // Student and, where there is one, teacher, as a Scorer.
 class GivenModels final : public distill::Scorer {
  public:
-  GivenModels(const Options& options, comm::Crew& crew)
+  explicit GivenModels(const Options& options)
       : student_(bounded_model(options.model, options.base, std::nullopt)) {
     config_ = {.top_k = std::min(options.top_k, static_cast<uint32_t>(student_.config().vocab_size)),
                .precision = options.precision == "bf16" ? kernels::Precision::bf16 : kernels::Precision::f32,
@@ -85,13 +85,16 @@ class GivenModels final : public distill::Scorer {
       teacher_.emplace(bounded_model(options.teacher, options.teacher_base, options.teacher_memory_gb));
       translation_ = translation_for(options, student_.config(), teacher_->config());
     }
-    if (crew.is_alone()) return;
+  }
+  // What ranks must agree on.
+  comm::Facts facts() {
     comm::Facts facts = train::program_facts();
     facts["student"] = rollout::weights_fingerprint(student());
     if (teacher_) facts["teacher"] = rollout::weights_fingerprint(teacher());
-    facts["scoring"] = fmt::format("{} top_k {} temperatures {} {}", options.precision, config_.top_k,
-                                   options.temperature, options.teacher_temperature);
-    comm::require_agreement(crew.world(), facts);
+    facts["scoring"] = fmt::format("{} top_k {} temperatures {} {}",
+                                   config_.precision == kernels::Precision::bf16 ? "bf16" : "f32",
+                                   config_.top_k, config_.temperature, teacher_config_.temperature);
+    return facts;
   }
   const ModelConfig& student_config() const { return student_.config(); }
   std::string student_identity() { return identity(student_); }
@@ -107,7 +110,7 @@ class GivenModels final : public distill::Scorer {
   }
   // What streamed models read.
   void tell() const {
-    log_streamed("student", student_.counts());
+    log_streamed("model", student_.counts());
     if (teacher_) log_streamed("teacher", teacher_->counts());
   }
 
@@ -155,13 +158,18 @@ std::string origin_of(const Options& options, const std::vector<Rollout>& rollou
 void run(const Options& options) {
   install_stop_handlers();
   comm::Crew& crew = join_crew();
-  if (crew.leads()) {
-    check_output(options.out, {options.rollouts, options.queries});
-    refuse_inputs(io::partial_scores(options.out.path), {options.rollouts, options.queries});
-    if (options.out.overwrites) std::filesystem::remove(io::partial_scores(options.out.path));
-  }
-  GivenModels models(options, crew);
+  std::optional<GivenModels> given;
+  leader_first(crew, [&] {
+    if (crew.leads()) {
+      check_output(options.out, {options.rollouts, options.queries});
+      refuse_inputs(io::partial_scores(options.out.path), {options.rollouts, options.queries});
+      if (options.out.overwrites) std::filesystem::remove(io::partial_scores(options.out.path));
+    }
+    given.emplace(options);
+  });
+  GivenModels& models = *given;
   distill::CrewScorer scorer(models, crew);
+  if (!crew.is_alone()) comm::require_agreement(crew.world(), models.facts());
   if (!crew.leads()) assist(crew);
   crew.expect_service();
   const auto rollouts =

@@ -48,10 +48,16 @@ void add_train(CLI::App& app) {
       "  ropd train recipes/qwen3-0.6b-ropd.yaml\n"
       "  ropd train recipes/qwen3-0.6b-ropd.yaml train.iterations=5 output=runs/short --dry-run");
   command->callback([options, command] {
-    const auto config = train::load_train_config(options->config, options->overrides);
-    if (options->dry_run) return print_plan(*command, config, /*checks_start=*/true, {.ranks = options->ranks});
+    train::TrainConfig config;
+    const auto load = [&] { config = train::load_train_config(options->config, options->overrides); };
+    if (options->dry_run) {
+      require_alone("train --dry-run");
+      load();
+      return print_plan(*command, config, /*checks_start=*/true, {.ranks = options->ranks});
+    }
     install_stop_handlers();
     comm::Crew& crew = join_crew();
+    leader_first(crew, load);
     if (!crew.leads()) end_assisting(train::assist_run(crew, config));
     crew.expect_service();
     std::string line = "ropd train " + options->config;
@@ -86,6 +92,9 @@ void add_resume(CLI::App& app) {
     std::string line = "ropd resume " + options->directory;
     for (const std::string& setting : options->resume.overrides) line += " " + setting;
     if (train::is_sft_run(options->directory)) {
+      if (!crew.is_alone())
+        fail(options->directory,
+             ": a fine-tuning run, which is one process; start it without mpirun or srun");
       if (!options->resume.overrides.empty() || options->resume.starts_over)
         fail(options->directory,
              ": a fine-tuning run; its settings cannot change and it cannot start over here, "

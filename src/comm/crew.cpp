@@ -7,7 +7,8 @@
 namespace ropd::comm {
 namespace {
 
-constexpr uint64_t kDismissed = UINT64_MAX;
+// In place of a duty; no message follows.
+constexpr uint64_t kDismissed = UINT64_MAX, kGoOn = UINT64_MAX - 1;
 
 }  // namespace
 
@@ -30,7 +31,7 @@ void Crew::send_call(uint64_t duty, const std::string& activity, std::span<const
   ByteWriter head;
   head.put(duty).put(activity);
   world_.send(head.bytes(), rank, Tag::call);
-  if (duty != kDismissed) world_.send(message, rank, Tag::call);
+  if (duty < kGoOn) world_.send(message, rank, Tag::call);
 }
 
 Crew::Call Crew::call(size_t duty, const std::string& activity, std::span<const std::byte> message) {
@@ -45,6 +46,23 @@ Crew::Call Crew::call_each(size_t duty, const std::string& activity,
   world_.begin_activity(activity);
   for (int rank = 1; rank < world_.size(); ++rank) send_call(duty, activity, message(rank), rank);
   return Call(this);
+}
+
+std::optional<int> Crew::leader_first(const std::function<void()>& work) {
+  if (leads()) {
+    is_at_work_ = false;
+    work();
+    is_at_work_ = !is_alone();
+    for (int rank = 1; rank < world_.size(); ++rank) send_call(kGoOn, "start", {}, rank);
+    return std::nullopt;
+  }
+  const Message head = world_.receive(0, Tag::call);
+  ByteReader reader(head.bytes);
+  const auto word = reader.get<uint64_t>();
+  assert(word >= kGoOn);
+  if (word == kDismissed) return std::stoi(reader.get<std::string>());
+  work();
+  return std::nullopt;
 }
 
 int Crew::serve() {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,6 +50,10 @@ class Crew {
   // The same with a message for each rank; the leader's own is not sent.
   [[nodiscard]] Call call_each(size_t duty, const std::string& activity,
                                const std::function<std::vector<std::byte>(int rank)>& message);
+
+  // Work that every rank begins with and that may fail everywhere alike (arguments, files): the leader does it
+  // first; where it fails the others do nothing and get the exit code of their dismissal.
+  [[nodiscard]] std::optional<int> leader_first(const std::function<void()>& work);
 
   // The others: do what is called for until the leader dismisses them; the exit code it gave.
   int serve();

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "base/error.h"
 #include "comm/thread_world.h"
 
@@ -46,6 +48,36 @@ TEST(Crew, CallBrokenOffByAnExceptionLeavesItAtWork) {
     EXPECT_TRUE(crew.is_idle());
     crew.dismiss(0);
   });
+}
+
+TEST(Crew, OthersBeginOnceTheLeaderHasSucceeded) {
+  std::atomic<int> begun = 0;
+  run_thread_world(3, [&](World& world) {
+    Crew crew(world);
+    const auto dismissed = crew.leader_first([&] { EXPECT_EQ(begun++ == 0, crew.leads()); });
+    EXPECT_FALSE(dismissed);
+    EXPECT_EQ(crew.is_idle(), false) << "what follows is not service yet";
+  });
+  EXPECT_EQ(begun, 3);
+}
+
+TEST(Crew, NobodyBeginsWhatTheLeaderCannot) {
+  std::atomic<int> begun = 0;
+  run_thread_world(3, [&](World& world) {
+    Crew crew(world);
+    const auto work = [&] {
+      ++begun;
+      fail("no such file");
+    };
+    if (!crew.leads()) {
+      EXPECT_EQ(crew.leader_first(work), 7);
+      return;
+    }
+    EXPECT_THROW((void)crew.leader_first(work), Error);
+    ASSERT_TRUE(crew.is_idle());
+    crew.dismiss(7);
+  });
+  EXPECT_EQ(begun, 1);
 }
 
 TEST(Crew, AloneItCallsNobody) {

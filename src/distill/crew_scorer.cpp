@@ -1,6 +1,7 @@
 #include "distill/crew_scorer.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "comm/lots.h"
 #include "distill/peer_bytes.h"
@@ -31,6 +32,7 @@ CrewScorer::CrewScorer(Scorer& own, comm::Crew& crew, StageProgress progress, ui
     : own_(own),
       crew_(crew),
       progress_(std::move(progress)),
+      scoring_ranks_(scoring_ranks),
       takes_part_(scores(crew.world().rank(), crew.world().size(), scoring_ranks)),
       duty_(crew.enlist([this](ByteReader& call) { serve(call); })) {}
 
@@ -52,14 +54,15 @@ void CrewScorer::serve(ByteReader& call) {
   taker.finish(ByteWriter().put(student_seconds).put(teacher_seconds));
 }
 
+void CrewScorer::begin_early() {
+  const int ranks = crew_.world().size();
+  if (!early_) early_.emplace(crew_.world(), ranks - static_cast<int>(scoring_ranks_));
+  early_->begin();
+}
+
 Scoring CrewScorer::score(std::span<const Rollout> rollouts, std::vector<Scores> sampled) {
   if (crew_.is_alone()) return own_.score(rollouts, std::move(sampled));
-  ByteWriter message;
-  message.put(uint64_t{rollouts.size()});
-  for (const Rollout& rollout : rollouts) put(message, rollout);
-  const auto call = crew_.call(duty_, "scoring", message.bytes());
-
-  Scoring result;  // under the dealer's mutex
+  Scoring result;  // under the dealer's mutex, once there is one
   result.scores.resize(rollouts.size());
   uint64_t done = 0, tokens = 0;
   const auto keep = [&](size_t index, Scores&& scores) {
@@ -67,13 +70,26 @@ Scoring CrewScorer::score(std::span<const Rollout> rollouts, std::vector<Scores>
     result.scores[index] = std::move(scores);
     if (progress_) progress_("scores", ++done, rollouts.size(), tokens);
   };
+  std::vector<size_t> left;  // what is not scored yet
+  for (size_t i = 0; i < rollouts.size(); ++i)
+    if (auto known = early_ ? early_->take(rollouts[i]) : std::nullopt)
+      keep(i, std::move(*known));
+    else
+      left.push_back(i);
+  if (early_) early_->clear();
+  if (left.empty()) return result;
+
+  ByteWriter message;
+  message.put(uint64_t{left.size()});
+  for (const size_t i : left) put(message, rollouts[i]);
+  const auto call = crew_.call(duty_, "scoring", message.bytes());
   // A stop request ends no scoring: it is short, and half of it is worth nothing.
-  comm::Dealer dealer(crew_.world(), rollouts.size(),
+  comm::Dealer dealer(crew_.world(), left.size(),
                       {.on_result =
                            [&](size_t index, ByteReader& reader) {
                              Scores scores;
                              get(reader, scores);
-                             keep(index, std::move(scores));
+                             keep(left[index], std::move(scores));
                            },
                        .on_end =
                            [&](ByteReader& reader) {
@@ -82,6 +98,7 @@ Scoring CrewScorer::score(std::span<const Rollout> rollouts, std::vector<Scores>
                            }},
                       comm::Dealer::OnStop::goes_on);
   double student_seconds = 0, teacher_seconds = 0;
+  assert(!takes_part_ || left.size() == rollouts.size());  // who scores early does not lead
   const auto next_lot = [&] { return takes_part_ ? dealer.take(kLot) : std::vector<size_t>(); };
   for (auto lot = next_lot(); !lot.empty(); lot = next_lot()) {
     Scoring own = own_.score(lot_of(rollouts, lot));

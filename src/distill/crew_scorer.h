@@ -1,7 +1,10 @@
 // The scorers of all ranks as one: the leader sends everybody the rollouts and deals them out by index as ranks
 // get done. Scores of a rollout depend on it and on the two models alone, so who scored it shows nowhere.
 #pragma once
+#include <optional>
+
 #include "comm/crew.h"
+#include "distill/early_scores.h"
 #include "distill/local_scorer.h"
 
 namespace ropd::distill {
@@ -21,13 +24,24 @@ class CrewScorer final : public Scorer {
   Scoring score(std::span<const Rollout> rollouts, std::vector<Scores> sampled) override;
   // Of this rank's own teacher.
   TeacherRows teacher_rows(std::span<const TrainingItem> items) override { return own_.teacher_rows(items); }
+  // Where some ranks score only, while the others sample (rollout::Bystanders): responses that are finished are
+  // scored at once. Whoever calls sees to it that score() is next, of the same student.
+  void begin_early();
+  void offer_early(const Rollout& rollout) { early_->offer(rollout); }
+  void end_early() { early_->end(); }
+  void serve_early() { serve_early_scores(crew_.world(), own_); }
+
+  // What this rank has read, likewise.
+  model::StreamCounts streamed() const override { return own_.streamed(); }
 
  private:
   Scorer& own_;
   comm::Crew& crew_;
   const StageProgress progress_;
+  const uint64_t scoring_ranks_;
   const bool takes_part_;
   const size_t duty_;
+  std::optional<EarlyScores> early_;  // the leader's, once it was begun
 
   void serve(ByteReader& call);
 };

@@ -105,8 +105,11 @@ RunSummary sum_of(RunSummary own, const RunSummary& others) {
 
 }  // namespace
 
-CrewGenerator::CrewGenerator(Generator& own, comm::Crew& crew)
-    : own_(own), crew_(crew), duty_(crew.enlist([this](ByteReader& call) { serve(call); })) {}
+CrewGenerator::CrewGenerator(Generator& own, comm::Crew& crew, Bystanders bystanders)
+    : own_(own),
+      crew_(crew),
+      bystanders_(std::move(bystanders)),
+      duty_(crew.enlist([this](ByteReader& call) { serve(call); })) {}
 
 void CrewGenerator::serve(ByteReader& call) {
   switch (call.get<Order>()) {
@@ -137,8 +140,13 @@ void CrewGenerator::release() {
 }
 
 void CrewGenerator::serve_run(ByteReader& call) {
+  const bool have_bystanders = call.get<bool>();
   const auto requests = get_requests(call);
   comm::Taker taker(crew_.world());
+  if (have_bystanders && bystanders_.is_one(crew_.world().rank())) {
+    taker.finish(last_words({}));
+    return bystanders_.serve();
+  }
   const RunSummary summary = own_.run(
       requests,
       {.on_done = [&](size_t index, Rollout&& rollout) { taker.send_result(index, response_bytes(rollout)); },
@@ -151,12 +159,18 @@ RunSummary CrewGenerator::run(std::span<const Request> requests, const RunHooks&
   own_.check(requests);
   const auto begin = std::chrono::steady_clock::now();
   ByteWriter order;
-  order.put(Order::run);
+  const bool have_bystanders = bystanders_.is_one && bystanders_.has_interest(requests.front());
+  order.put(Order::run).put(have_bystanders);
   put_requests(order, requests);
   const auto call =
       crew_.call(duty_, "sampling at step " + std::to_string(own_.policy_step()), order.bytes());
 
+  if (have_bystanders) bystanders_.begin();
   RunSummary own, others;  // under the dealer's mutex, as calling hooks
+  const auto pass_on = [&](size_t index, Rollout&& rollout) {
+    if (have_bystanders) bystanders_.on_done(rollout);
+    hooks.on_done(index, std::move(rollout));
+  };
   const auto tell = [&] {
     if (hooks.on_step) hooks.on_step(sum_of(own, others));
   };
@@ -165,14 +179,14 @@ RunSummary CrewGenerator::run(std::span<const Request> requests, const RunHooks&
                            [&](size_t index, ByteReader& reader) {
                              Rollout rollout = get_response(reader, requests[index]);
                              count_response(others, rollout);
-                             hooks.on_done(index, std::move(rollout));
+                             pass_on(index, std::move(rollout));
                              tell();
                            },
                        .on_end = [&](ByteReader& reader) { add_last_words(others, reader); }});
   RunHooks own_hooks;
   own_hooks.on_done = [&](size_t index, Rollout&& rollout) {
     const std::lock_guard lock(dealer.mutex());
-    hooks.on_done(index, std::move(rollout));
+    pass_on(index, std::move(rollout));
   };
   own_hooks.on_token = hooks.on_token;
   own_hooks.on_step = [&](const RunSummary& so_far) {
@@ -186,6 +200,7 @@ RunSummary CrewGenerator::run(std::span<const Request> requests, const RunHooks&
   };
   const RunSummary own_end = own_.run(requests, own_hooks);
   dealer.finish();
+  if (have_bystanders) bystanders_.end();
   RunSummary summary = sum_of(own_end, others);
   summary.was_stopped = summary.num_done < requests.size();
   summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -102,6 +102,40 @@ TEST_P(CrewGeneratorTest, GivesWhatOneGeneratorGives) {
   });
 }
 
+TEST_P(CrewGeneratorTest, BystandersSampleNothingThatConcernsThemAndHearOfAllOfIt) {
+  if (GetParam() == 1) return;
+  LocalGenerator alone = make();
+  alone.replace_weights({.step = 7});
+  const auto expected = sample(alone, requests_);
+  comm::run_thread_world(GetParam(), [&](comm::World& world) {
+    comm::Crew crew(world);
+    LocalGenerator own = make();
+    int begun = 0, heard = 0, ended = 0, served = 0;
+    bool have_interest = true;  // the leader's
+    CrewGenerator generator(own, crew,
+                            {.is_one = [&](int rank) { return rank == world.size() - 1; },
+                             .has_interest = [&](const Request&) { return have_interest; },
+                             .begin = [&] { ++begun; },
+                             .on_done = [&](const Rollout&) { ++heard; },
+                             .end = [&] { ++ended; },
+                             .serve = [&] { ++served; }});
+    if (!crew.leads()) {
+      crew.serve();
+      EXPECT_EQ(served, world.rank() == world.size() - 1);
+      return;
+    }
+    generator.replace_weights({.step = 7});
+    expect_equal(sample(generator, requests_), expected);
+    EXPECT_EQ(begun, 1);
+    EXPECT_EQ(heard, static_cast<int>(requests_.size()));
+    EXPECT_EQ(ended, 1);
+    have_interest = false;
+    expect_equal(sample(generator, requests_), expected);
+    EXPECT_EQ(begun, 1) << "nobody stands by";
+    crew.dismiss(0);
+  });
+}
+
 TEST_P(CrewGeneratorTest, StopRequestEndsEverybodyAndTheRestIsMissing) {
   request_stop();
   comm::run_thread_world(GetParam(), [&](comm::World& world) {

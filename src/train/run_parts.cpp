@@ -9,6 +9,7 @@
 #include "base/version.h"
 #include "io/input_ledger.h"
 #include "kernels/instruction_sets.h"
+#include "rollout/streams.h"
 #include "train/run_inputs.h"
 #include "train/settings_change.h"
 
@@ -171,10 +172,27 @@ RunParts::RunParts(const TrainConfig& config, const ModelPair& models, const Que
              models.translation(
                  [&queries](const std::string& id) -> const Query& { return query_of(queries, id); }),
              scorer_config(config, models, crew.is_alone() ? options.progress : distill::StageProgress())),
-      crew_generator(generator, crew),
+      crew_generator(generator, crew, early_scoring(config, models, crew)),
       crew_evaluator(evaluator, crew),
       crew_scorer(scorer, crew, options.progress, config.train.teacher_ranks),
       crew_learner(learner, scorer, crew) {}
+
+// A teacher with another tokenizer reads texts, which responses get later.
+rollout::Bystanders RunParts::early_scoring(const TrainConfig& config, const ModelPair& models,
+                                            comm::Crew& crew) {
+  const int ranks = crew.world().size();
+  const uint64_t scoring = config.train.teacher_ranks;
+  const bool is_possible = !distill::CrewScorer::scores(0, ranks, scoring) && !models.vocabulary_map &&
+                           config.train.rescore == Rescore::iteration;
+  if (!is_possible) return {};
+  return {.is_one = [=](int rank) { return distill::CrewScorer::scores(rank, ranks, scoring); },
+          .has_interest =
+              [](const rollout::Request& request) { return rollout::is_training_stream(request.stream); },
+          .begin = [this] { crew_scorer.begin_early(); },
+          .on_done = [this](const Rollout& rollout) { crew_scorer.offer_early(rollout); },
+          .end = [this] { crew_scorer.end_early(); },
+          .serve = [this] { crew_scorer.serve_early(); }};
+}
 
 comm::Facts program_facts() {
   const int64_t targets = hwy::SupportedTargets();

@@ -45,6 +45,10 @@ class RunParts {
   rollout::CrewGenerator crew_generator, crew_evaluator;
   distill::CrewScorer crew_scorer;
   CrewLearner crew_learner;
+
+ private:
+  // Ranks that have the teacher score while the others sample, where they are not all.
+  rollout::Bystanders early_scoring(const TrainConfig& config, const ModelPair& models, comm::Crew& crew);
 };
 
 // What ranks must agree on whatever they do: native bf16 changes bits, so does another version.

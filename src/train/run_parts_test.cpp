@@ -52,8 +52,13 @@ TEST_F(RunOfSeveralRanks, LeavesTheFilesOfOneRank) {
     ASSERT_EQ(start(config(name), ranks), RunOutcome::done);
     EXPECT_EQ(test::results_of(world.path(name)), expected) << name;
   }
-  ASSERT_EQ(start(config("one teacher", {"train.teacher_ranks=1"}), 3), RunOutcome::done);
-  EXPECT_EQ(test::results_of(world.path("one teacher")), expected);
+  // Those that have the teacher score while the others sample.
+  for (const int teachers : {1, 2}) {
+    const std::string name = std::to_string(teachers) + " with the teacher";
+    const std::vector<std::string> setting = {"train.teacher_ranks=" + std::to_string(teachers)};
+    ASSERT_EQ(start(config(name, setting), 3), RunOutcome::done);
+    EXPECT_EQ(test::results_of(world.path(name)), expected) << name;
+  }
 }
 
 TEST_F(RunOfSeveralRanks, FewerShardsThanRanksAndWholeDistributionsChangeNothing) {

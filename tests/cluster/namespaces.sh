@@ -47,38 +47,19 @@ ranks() {  # COUNT COMMAND...
     --mca plm_rsh_agent "$folder/on" --mca btl tcp,self --mca btl_tcp_if_include 10.77.0.0/24 \
     --mca oob_tcp_if_include 10.77.0.0/24 "$program" "$@"
 }
-results() {  # RUN: hashes of weights, optimizer, banks and rollouts
-  (cd "$folder/$1" && find checkpoints banks rollouts -name '*.safetensors' -o -name '*.jsonl' | grep -v metrics |
-    sort | xargs sha256sum)
-}
-same_as_alone() {
-  diff <(results alone) <(results "$1") > /dev/null || { echo "FAILED: $1 differs from one process"; exit 1; }
-  echo "$1: the same files as one process"
-}
-
-for problem in '2eacadd?' '3a?' '7bd?' '1cab?' '9dd?' '4eab?'; do
-  echo "{\"id\": \"$problem\", \"problem\": \"$problem\", \"answer\": \"1\"}"
-done > "$folder/queries.jsonl"
-cat > "$folder/config.yaml" << CONFIG
-student: $source_dir/lab/models/student
-teacher: $source_dir/lab/models/teacher
-output: unset
-data: {queries: $folder/queries.jsonl, prompt_suffix: "", select: {all: true}}
-rollout: {max_response_tokens: 48, precision: f32}
-train: {iterations: 12, responses_per_iteration: 24, minibatch: 12, learning_rate: 0.0001, teacher_precision: f32}
-curriculum: {bank: {responses: 24}, stages: [{source: current, iterations: 6}, {source: initial}]}
-CONFIG
-train() { echo train "$folder/config.yaml" "output=$folder/$1"; }
+. "$source_dir/tests/cluster/small_run.sh"
 
 "$program" $(train alone) --quiet
 ranks 4 doctor
 ranks 4 $(train four) --quiet
 same_as_alone four
+echo "four: the same files as one process"
 
 slow() { tc -n ropd3 qdisc add dev eth0 root "$@" 2> /dev/null; }
 if slow netem delay 5ms rate 200mbit || slow tbf rate 200mbit burst 64kb latency 50ms; then
   ranks 4 $(train slow) --quiet
   same_as_alone slow
+  echo "slow: the same files as one process"
   tc -n ropd3 qdisc del dev eth0 root
 else
   echo "slow: left out, this kernel shapes no traffic"
@@ -105,3 +86,4 @@ for host in "${hosts[@]}"; do ip netns pids "ropd$host" | xargs -r kill -KILL; d
 if wait $run; then echo "FAILED: the run ended well without one of its hosts"; exit 1; fi
 ranks 3 resume "$folder/cut" --quiet
 same_as_alone cut
+echo "cut off, then three hosts: the same files as one process"
