@@ -34,6 +34,7 @@ void add_grade(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_diagnose(CLI::App& app);
+void add_doctor(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_watch(CLI::App& app);
 

@@ -1,6 +1,7 @@
 // ropd diagnose: students on fixed prefixes of several sources (method.md section 10): KL matrix with its
 // decomposition and concentration, change of prefix likelihood, gradient probes.
 #include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -12,13 +13,18 @@
 #include "app/commands.h"
 #include "app/models.h"
 #include "app/output.h"
+#include "app/ranks.h"
+#include "base/bytes.h"
 #include "base/config_fields.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/sha256.h"
 #include "base/stop.h"
+#include "comm/agreement.h"
+#include "comm/lots.h"
 #include "diagnostics/fit_and_shift.h"
 #include "diagnostics/prefixes.h"
 #include "diagnostics/probes.h"
@@ -27,8 +33,10 @@
 #include "io/model_path.h"
 #include "io/rollout_file.h"
 #include "io/sample_file.h"
+#include "rollout/fingerprint.h"
 #include "stats/answer_metrics.h"
 #include "text/tokenizer.h"
+#include "train/run_parts.h"
 
 namespace ropd::diagnostics {
 constexpr auto enum_names(ProbeMean) {
@@ -139,10 +147,21 @@ void check_names(const std::vector<Item>& items, const char* what) {
 
 using Values = std::vector<std::vector<double>>;  // [rollouts][positions]
 
+void put(ByteWriter& writer, const Values& values) {
+  writer.put(uint64_t{values.size()});
+  for (const auto& row : values) writer.put(row);
+}
+void get(ByteReader& reader, Values& values) {
+  values.resize(reader.get<uint64_t>());
+  for (auto& row : values) reader.get(row);
+}
+
+// Cells of the matrix (a student on a source) are dealt out to the ranks, if there are several.
 class Diagnosis {
  public:
   // teacher_memory_gb: nothing = what is free.
-  Diagnosis(DiagnoseConfig config, std::optional<double> teacher_memory_gb) : config_(std::move(config)) {
+  Diagnosis(DiagnoseConfig config, std::optional<double> teacher_memory_gb, comm::Crew& crew)
+      : config_(std::move(config)), crew_(crew), duty_(crew.enlist([this](ByteReader&) { serve(); })) {
     check_names(config_.students, "students");
     check_names(config_.sources, "sources");
     for (const ConcentrationConfig& c : config_.concentration) {
@@ -162,36 +181,51 @@ class Diagnosis {
       prefixes_.push_back(
           diagnostics::choose_positions(std::move(rollouts), config_.positions, config_.seed));
     }
+    teacher_states_.resize(prefixes_.size());
   }
 
-  // Of a finished run().
-  const std::vector<ResponseSample>& samples() const { return samples_; }
+  // What ranks must agree on, files by their content.
+  comm::Facts facts() {
+    comm::Facts facts = train::program_facts();
+    facts["settings"] = config_to_yaml(config_);
+    facts["teacher"] = rollout::weights_fingerprint(teacher());
+    for (const StudentConfig& student : config_.students)
+      facts["student " + student.name] = rollout::weights_fingerprint(load(student.model, student.base));
+    for (const SourceConfig& source : config_.sources)
+      facts["source " + source.name] = sha256_file(source.rollouts);
+    return facts;
+  }
+
+  // Of a finished run(): the same responses of a source as every student sees them.
+  std::vector<ResponseSample> samples() const {
+    std::vector<ResponseSample> all;
+    for (const auto& row : results_)
+      for (const Cell& cell : row) all.insert(all.end(), cell.samples.begin(), cell.samples.end());
+    return all;
+  }
 
   // Nothing when it was interrupted.
   std::optional<Json> run() {
-    std::vector<Buffer> teacher_states;  // [sources]
-    for (const diagnostics::PrefixSet& prefixes : prefixes_)
-      teacher_states.push_back(diagnostics::states_at(teacher(), prefixes));
-    Progress progress("diagnosis", config_.students.size() * config_.sources.size());
-    size_t done = 0;
-    for (const StudentConfig& student : config_.students) {
-      const model::Weights weights = load(student.model, student.base);
-      std::optional<model::Parameters> parameters;
-      if (config_.probes.trajectories > 0)
-        parameters.emplace(model::Parameters::load(io::ModelDirectory(student.model, student.base)));
-      auto& row = results_.emplace_back();
-      for (size_t source = 0; source < prefixes_.size(); ++source) {
-        const diagnostics::PrefixSet& prefixes = prefixes_[source];
-        distill::check_rollouts(prefixes.rollouts, weights.config);
-        Cell& cell = row.emplace_back();
-        cell.kl = diagnostics::position_kl(weights, teacher(), teacher_states[source], prefixes);
-        cell.likelihood = diagnostics::prefix_log_likelihood(weights, prefixes);
-        if (parameters) cell.probe = probe(*parameters, prefixes.rollouts);
-        add_samples(student.name, weights, source);
-        progress.update(++done);
-        if (stop_requested()) return std::nullopt;
-      }
+    const size_t count = config_.students.size() * config_.sources.size();
+    Progress progress("diagnosis", count);
+    size_t done = 0;  // under the dealer's mutex, as results_
+    results_.assign(config_.students.size(), std::vector<Cell>(config_.sources.size()));
+    const auto keep = [&](size_t index, Cell&& cell) {
+      results_[index / config_.sources.size()][index % config_.sources.size()] = std::move(cell);
+      progress.update(++done);
+    };
+    const auto call = crew_.call(duty_, "diagnosis");
+    comm::Dealer dealer(crew_.world(), count, {.on_result = [&](size_t index, ByteReader& reader) {
+                          keep(index, get_cell(reader));
+                        }});
+    for (auto lot = dealer.take(1); !lot.empty(); lot = dealer.take(1)) {
+      Cell cell = make_cell(lot.front());
+      if (stop_requested()) break;  // a probe may have ended early
+      const std::lock_guard lock(dealer.mutex());
+      keep(lot.front(), std::move(cell));
     }
+    dealer.finish();
+    if (done < count) return std::nullopt;
     progress.finish();
     log_streamed("teacher", teacher_->counts());
     return Json{{"students", names(config_.students)},
@@ -209,16 +243,84 @@ class Diagnosis {
   struct Cell {  // one student on one source
     Values kl, likelihood;
     diagnostics::Probe probe;
+    std::vector<ResponseSample> samples;
+  };
+
+  struct Student {
+    size_t number = 0;
+    model::Weights weights;
+    std::optional<model::Parameters> parameters;  // for probes
   };
 
   const DiagnoseConfig config_;
+  comm::Crew& crew_;
+  const size_t duty_;
+  std::optional<Student> student_;  // the last one asked for
   std::optional<model::BoundedModel> teacher_;
-  std::vector<diagnostics::PrefixSet> prefixes_;  // [sources]
-  std::vector<std::vector<Cell>> results_;        // [students][sources]
-  std::optional<text::Tokenizer> tokenizer_;      // absent: no samples
-  std::vector<ResponseSample> samples_;
+  std::vector<std::optional<Buffer>> teacher_states_;  // [sources], of those asked for
+  std::vector<diagnostics::PrefixSet> prefixes_;       // [sources]
+  std::vector<std::vector<Cell>> results_;             // [students][sources]
+  std::optional<text::Tokenizer> tokenizer_;           // absent: no samples
 
   model::Weights teacher() { return teacher_->weights(diagnostics::kBatchTokens); }
+
+  const Student& student(size_t number) {
+    if (student_ && student_->number == number) return *student_;
+    student_.reset();
+    const StudentConfig& config = config_.students[number];
+    student_.emplace(Student{number, load(config.model, config.base), std::nullopt});
+    if (config_.probes.trajectories > 0)
+      student_->parameters.emplace(model::Parameters::load(io::ModelDirectory(config.model, config.base)));
+    return *student_;
+  }
+
+  Cell make_cell(size_t index) {
+    const Student& of = student(index / config_.sources.size());
+    const size_t source = index % config_.sources.size();
+    const diagnostics::PrefixSet& prefixes = prefixes_[source];
+    auto& teacher_states = teacher_states_[source];
+    if (!teacher_states) teacher_states = diagnostics::states_at(teacher(), prefixes);
+    distill::check_rollouts(prefixes.rollouts, of.weights.config);
+    Cell cell{.kl = diagnostics::position_kl(of.weights, teacher(), *teacher_states, prefixes),
+              .likelihood = diagnostics::prefix_log_likelihood(of.weights, prefixes),
+              .probe = {},
+              .samples = samples_of(config_.students[of.number].name, of.weights, source)};
+    if (of.parameters) cell.probe = probe(*of.parameters, prefixes.rollouts);
+    return cell;
+  }
+
+  static void put_cell(ByteWriter& writer, const Cell& cell) {
+    put(writer, cell.kl);
+    put(writer, cell.likelihood);
+    writer.put(cell.probe.norms);
+    put(writer, cell.probe.coordinates);
+    writer.put(uint64_t{cell.samples.size()});
+    for (const ResponseSample& sample : cell.samples) writer.put(io::sample_line(sample));
+  }
+
+  static Cell get_cell(ByteReader& reader) {
+    Cell cell;
+    get(reader, cell.kl);
+    get(reader, cell.likelihood);
+    reader.get(cell.probe.norms);
+    get(reader, cell.probe.coordinates);
+    cell.samples.resize(reader.get<uint64_t>());
+    for (ResponseSample& sample : cell.samples)
+      sample = io::parse_sample(parse_json(reader.get<std::string>(), "a rank's sample"), "a rank's sample");
+    return cell;
+  }
+
+  void serve() {
+    comm::Taker taker(crew_.world());
+    while (const auto lot = taker.take(1, /*may_wait=*/true)) {
+      const Cell cell = make_cell(lot->front());
+      if (stop_requested()) break;
+      ByteWriter writer;
+      put_cell(writer, cell);
+      taker.send_result(lot->front(), writer);
+    }
+    taker.finish();
+  }
 
   model::Weights load(const std::string& path, const std::string& base) const {
     auto weights = model::map_weights(std::make_shared<const io::ModelDirectory>(path, base));
@@ -229,9 +331,10 @@ class Diagnosis {
     return weights;
   }
 
-  // The same responses of a source as every student sees them.
-  void add_samples(const std::string& student, const model::Weights& weights, size_t source) {
-    if (!tokenizer_) return;
+  std::vector<ResponseSample> samples_of(const std::string& student, const model::Weights& weights,
+                                         size_t source) {
+    std::vector<ResponseSample> samples;
+    if (!tokenizer_) return samples;
     const std::vector<Rollout>& all = prefixes_[source].rollouts;
     std::vector<Rollout> chosen;
     for (const size_t i : eval::choose_samples(all.size(), config_.samples)) chosen.push_back(all[i]);
@@ -240,8 +343,9 @@ class Diagnosis {
       ResponseSample sample = eval::make_sample(chosen[i], scores[i], nullptr, *tokenizer_);
       sample.source = config_.sources[source].name;
       sample.student = student;
-      samples_.push_back(std::move(sample));
+      samples.push_back(std::move(sample));
     }
+    return samples;
   }
 
   diagnostics::Probe probe(const model::Parameters& student, const std::vector<Rollout>& rollouts) {
@@ -423,16 +527,26 @@ void add_diagnose(CLI::App& app) {
   command->footer(kExamples);
   command->callback([options, command] {
     install_stop_handlers();
-    auto config = load_config<DiagnoseConfig>(options->config, options->overrides);
-    config.teacher = io::find_model(config.teacher).string();
-    for (StudentConfig& student : config.students) student.model = io::find_model(student.model).string();
-    check_output({(Path(config.output) / "diagnosis.json").string(), options->overwrites}, {});
-    Diagnosis diagnosis(config, options->teacher_memory_gb);
+    comm::Crew& crew = join_crew();
+    DiagnoseConfig config;
+    std::optional<Diagnosis> prepared;
+    leader_first(crew, [&] {
+      config = load_config<DiagnoseConfig>(options->config, options->overrides);
+      config.teacher = io::find_model(config.teacher).string();
+      for (StudentConfig& student : config.students) student.model = io::find_model(student.model).string();
+      if (crew.leads())
+        check_output({(Path(config.output) / "diagnosis.json").string(), options->overwrites}, {});
+      prepared.emplace(config, options->teacher_memory_gb, crew);
+    });
+    Diagnosis& diagnosis = *prepared;
+    if (!crew.is_alone()) comm::require_agreement(crew.world(), diagnosis.facts());
+    if (!crew.leads()) assist(crew);
+    crew.expect_service();
     const auto result = diagnosis.run();
     if (!result) end_stopped("stopped; nothing was written, the same command begins again");
     std::filesystem::create_directories(config.output);
-    if (!diagnosis.samples().empty())
-      io::write_samples(Path(config.output) / "samples.jsonl", diagnosis.samples());
+    if (const auto samples = diagnosis.samples(); !samples.empty())
+      io::write_samples(Path(config.output) / "samples.jsonl", samples);
     const std::string text = result->dump(2) + "\n";
     write_file_atomically(Path(config.output) / "diagnosis.json", text);
     if (wants_json(*command))

@@ -8,6 +8,7 @@
 #include "app/arguments.h"
 #include "app/commands.h"
 #include "app/output.h"
+#include "app/ranks.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -22,6 +23,7 @@
 #include "eval/summary.h"
 #include "io/model_directory.h"
 #include "model/weights.h"
+#include "rollout/crew_generator.h"
 #include "rollout/fingerprint.h"
 #include "rollout/local_generator.h"
 #include "train/teacher_translation.h"
@@ -95,7 +97,8 @@ void remove_evaluation(const Path& folder) {
 }
 
 // Fills the folder; ends the program when a stop request came first.
-void generate(const EvalOptions& options, const eval::Suite& suite, const text::Tokenizer& tokenizer) {
+void generate(comm::Crew& crew, const EvalOptions& options, const eval::Suite& suite,
+              const text::Tokenizer& tokenizer) {
   install_stop_handlers();
   const auto directory = std::make_shared<const io::ModelDirectory>(options.model, options.base);
   const auto chat_template = text::ChatTemplate::load(directory->text_path());
@@ -108,10 +111,15 @@ void generate(const EvalOptions& options, const eval::Suite& suite, const text::
   config.memory_bytes = uint64_t(options.memory_gb * 1e9);
   rollout::LocalGenerator engine(
       weights, options.precision == "f32" ? model::Precision::f32 : model::Precision::bf16, config);
+  const std::string fingerprint = rollout::weights_fingerprint(weights);
+  rollout::CrewGenerator generator(engine, crew);
+  require_same_sampling(crew, options.precision, fingerprint, config);
+  if (!crew.leads()) assist(crew);
+  crew.expect_service();
   if (options.overwrites) remove_evaluation(options.out);
-  const auto result = eval::generate_responses(
-      engine, suite, tokenizer, chat_template, options.out,
-      {options.model, rollout::weights_fingerprint(weights), options.seed, options.suite, options.data});
+  const auto result =
+      eval::generate_responses(generator, suite, tokenizer, chat_template, options.out,
+                               {options.model, fingerprint, options.seed, options.suite, options.data});
   if (!result.is_finished)
     end_stopped("stopped with " + std::to_string(result.num_kept + result.run.num_done) + " of " +
                 std::to_string(suite.num_responses()) + " responses in " + options.out +
@@ -139,10 +147,17 @@ void run_eval(const CLI::App& command, const EvalOptions& options) {
   if (options.allows_missing && !options.rescores) throw CLI::ValidationError("--partial needs --rescore");
   if (options.overwrites && options.rescores)
     throw CLI::ValidationError("--overwrite samples anew, --rescore does not: expected one of them");
-  check_summary(options, grading);
-  const auto suite = eval::load_suite(options.suite, options.data);
-  const auto tokenizer = text::Tokenizer::load(io::text_directory(options.model, options.base));
-  if (!options.rescores) generate(options, suite, tokenizer);
+  if (options.rescores) require_alone("eval --rescore");
+  comm::Crew& crew = options.rescores ? comm::solo_crew() : join_crew();
+  eval::Suite suite;
+  std::optional<text::Tokenizer> tokenizer_there;
+  leader_first(crew, [&] {
+    if (crew.leads()) check_summary(options, grading);
+    suite = eval::load_suite(options.suite, options.data);
+    tokenizer_there.emplace(text::Tokenizer::load(io::text_directory(options.model, options.base)));
+  });
+  const text::Tokenizer& tokenizer = *tokenizer_there;
+  if (!options.rescores) generate(crew, options, suite, tokenizer);
   eval::check_generated(options.out);
   const Path responses_path = Path(options.out) / "responses.jsonl";
   if (!std::filesystem::exists(responses_path))

@@ -10,6 +10,7 @@
 #include "app/arguments.h"
 #include "app/commands.h"
 #include "app/output.h"
+#include "app/ranks.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/line_stream.h"
@@ -21,6 +22,7 @@
 #include "io/jsonl.h"
 #include "io/model_directory.h"
 #include "rollout/bank.h"
+#include "rollout/crew_generator.h"
 #include "rollout/fingerprint.h"
 #include "rollout/local_generator.h"
 #include "rollout/row_stream.h"
@@ -250,32 +252,44 @@ void generate(const GenerateOptions& options, bool as_json) {
   if (options.streams && options.out.is_standard())
     throw CLI::ValidationError("--stream shows a response where --out - writes all: expected one of them");
   install_stop_handlers();
-  refuse_inputs(options.out.path, {options.prompts});
-  const auto directory = std::make_shared<const io::ModelDirectory>(options.model, options.base);
-  const TokenizerAndTemplate text = load_tokenizer_and_template(directory->text_path());
-  const auto queries = PromptReader(options, text).read();
-  check_count(options, queries.size());
-  if (directory->generation().eos_ids.empty())
+  comm::Crew& crew = join_crew();
+  std::shared_ptr<const io::ModelDirectory> directory;
+  TokenizerAndTemplate text;
+  std::vector<rollout::PromptedQuery> queries;  // the leader's
+  leader_first(crew, [&] {
+    if (crew.leads()) refuse_inputs(options.out.path, {options.prompts});
+    directory = std::make_shared<const io::ModelDirectory>(options.model, options.base);
+    text = load_tokenizer_and_template(directory->text_path());
+    if (!crew.leads()) return;
+    queries = PromptReader(options, text).read();
+    check_count(options, queries.size());
+  });
+  if (crew.leads() && directory->generation().eos_ids.empty())
     log_warning(options.model, ": names no end-of-sequence id; every response runs to the limit");
   const model::Weights weights = model::map_weights(directory);
   model::check_finite(weights, options.model);
   rollout::LocalGenerator engine(weights,
                                  options.precision == "bf16" ? model::Precision::bf16 : model::Precision::f32,
                                  engine_config(options, directory->generation()));
+  const std::string fingerprint = rollout::weights_fingerprint(weights);
+  rollout::CrewGenerator generator(engine, crew);
+  require_same_sampling(crew, options.precision, fingerprint, engine.config());
+  if (!crew.leads()) assist(crew);
+  crew.expect_service();
   const auto requests = rollout::make_requests(queries, 0, options.n, stream_of(options));
-  engine.check(requests);
+  generator.check(requests);
   rollout::BankOptions bank;
   bank.stage = "generate";
   if (text.tokenizer) bank.decode = [&](std::span<const Token> ids) { return text.tokenizer->decode(ids); };
-  if (is_stream(options.out.path)) return generate_to_stream(options, engine, requests, bank);
+  if (is_stream(options.out.path)) return generate_to_stream(options, generator, requests, bank);
   if (options.out.overwrites) io::remove_bank(options.out.path);
   LiveResponse live(text);
   if (options.streams) {
     set_progress_mode(ProgressMode::quiet);
     bank.on_token = [&](size_t request, Token token) { live.push(request, token); };
   }
-  const auto result = rollout::make_bank(engine, requests, options.out.path,
-                                         {options.model, rollout::weights_fingerprint(weights)}, bank);
+  const auto result =
+      rollout::make_bank(generator, requests, options.out.path, {options.model, fingerprint}, bank);
   if (options.streams) live.finish();
   if (!result.is_finished)
     end_stopped(options.out.path + ": stopped with " + std::to_string(result.num_kept + result.run.num_done) +

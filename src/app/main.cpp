@@ -12,12 +12,14 @@
 #include <exception>
 #include <filesystem>
 #include <new>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "app/commands.h"
+#include "app/ranks.h"
 #include "base/config_fields.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -66,6 +68,14 @@ void add_commands(CLI::App& app) {
   add_compare(app);
   add_eval(app);
   add_diagnose(app);
+  add_doctor(app);
+}
+
+// Commands that ranks of mpirun or srun share; the others would do the same thing several times.
+bool works_in_ranks(const std::string& command) {
+  static const std::set<std::string> names = {"train", "resume",   "generate", "score",
+                                              "eval",  "diagnose", "study",    "doctor"};
+  return names.contains(command);
 }
 
 // What --help of a command would not say: these belong to the program.
@@ -97,7 +107,11 @@ void configure(CLI::App& app) {
   app.fallthrough();  // ropd inspect DIR --json is ropd --json inspect DIR
   app.add_flag("--quiet")->description("no progress and no messages except warnings");
   app.add_flag("--json")->description("results and progress as JSON lines");
-  app.add_option("--threads", "number of threads (default: all cores)")->check(CLI::Range(1, 4096));
+  app.add_option("--threads", "number of threads (default: all cores, or a rank's share of them)")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--rank-timeout", "seconds after which a silent rank of mpirun or srun ends the run")
+      ->check(CLI::Range(1.0, 86400.0))
+      ->default_val(120);
   // Runs after all options are read and before the command's own callback.
   app.parse_complete_callback([&app] {
     if (app.get_option("--quiet")->count() > 0) {
@@ -106,12 +120,16 @@ void configure(CLI::App& app) {
     } else if (wants_json(app)) {
       set_progress_mode(ProgressMode::json);
     }
-    if (app.get_option("--threads")->count() > 0) set_num_threads(app.get_option("--threads")->as<size_t>());
+    const bool has_threads = app.get_option("--threads")->count() > 0;
+    if (has_threads) set_num_threads(app.get_option("--threads")->as<size_t>());
+    set_rank_settings({has_threads, app.get_option("--rank-timeout")->as<double>()});
+    for (const CLI::App* command : app.get_subcommands())
+      if (!works_in_ranks(command->get_name())) require_alone(command->get_name());
   });
 }
 
 int report_failure(const std::string& text) {
-  write_failure("ropd", text);
+  write_failure("ropd", name_of_rank() + text);
   return 1;
 }
 
@@ -211,5 +229,7 @@ int run(int argument_count, char** arguments) {
 int main(int argument_count, char** arguments) {
   ropd::app::take_standard_descriptors();
   ropd::app::name_files_in_faults();
-  return ropd::app::run(argument_count, arguments);
+  const int exit_code = ropd::app::run(argument_count, arguments);
+  ropd::app::leave_crew(exit_code);
+  return exit_code;
 }

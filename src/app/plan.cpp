@@ -50,12 +50,14 @@ Json plan_json(const train::Plan& plan, const std::optional<train::Proposal>& pr
           {"flops", plan.flops},
           {"read_bytes_per_second", plan.read_bytes_per_second},
           {"assumed_length", plan.assumed_length},
-          {"seconds_per_iteration", plan.seconds_per_iteration}};
+          {"seconds_per_iteration", plan.seconds_per_iteration},
+          {"ranks", plan.ranks},
+          {"step_bytes", plan.step_bytes}};
 }
 
 // Everything that training would refuse, and what the student will read.
-void show_start(const train::TrainConfig& config, bool as_json) {
-  const auto [models, queries] = train::check_start(config);
+void show_start(const train::TrainConfig& config, bool as_json, int ranks) {
+  const auto [models, queries] = train::check_start(config, ranks);
   if (as_json) {
     Json start = {{"notes", models.notes},
                   {"queries", queries.queries.size()},
@@ -83,10 +85,11 @@ void show_start(const train::TrainConfig& config, bool as_json) {
 }  // namespace
 
 void print_plan(const CLI::App& command, const train::TrainConfig& config, bool checks_start,
-                std::optional<double> memory_gb) {
+                const PlanOptions& options) {
   train::Machine machine{.flops = train::measure_flops(),
-                         .read_bytes_per_second = train::measure_teacher_reads(config)};
-  if (memory_gb) machine.memory_bytes = static_cast<uint64_t>(*memory_gb * 1e9);
+                         .read_bytes_per_second = train::measure_teacher_reads(config),
+                         .ranks = options.ranks};
+  if (options.memory_gb) machine.memory_bytes = static_cast<uint64_t>(*options.memory_gb * 1e9);
   const auto plan = train::make_plan(config, machine);
   const auto proposal = train::propose(config, machine);
   if (wants_json(command))
@@ -94,15 +97,23 @@ void print_plan(const CLI::App& command, const train::TrainConfig& config, bool 
   else
     std::fputs((train::plan_text(plan) + (proposal ? train::proposal_text(*proposal) : "")).c_str(), stdout);
   for (const std::string& warning : train::config_warnings(config)) log_warning(warning);
-  if (checks_start) show_start(config, wants_json(command));
+  if (checks_start) show_start(config, wants_json(command), options.ranks);
   train::check_plan(plan, proposal ? train::proposal_sentence(*proposal) : "");
+}
+
+void add_ranks(CLI::App& command, int& ranks) {
+  command
+      .add_option("--ranks", ranks,
+                  "plan for so many processes of mpirun or srun, each on a machine like this")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
 }
 
 void add_plan(CLI::App& app) {
   struct Options {
     std::string config;
     std::vector<std::string> overrides;
-    std::optional<double> memory_gb;
+    PlanOptions machine;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("plan", "memory, disk and time of a run, before anything is loaded");
@@ -111,13 +122,16 @@ void add_plan(CLI::App& app) {
       ->check(CLI::ExistingFile);
   command->add_option("overrides", options->overrides, "key=value, e.g. rollout.max_response_tokens=4096");
   command
-      ->add_option("--memory-gb", options->memory_gb,
+      ->add_option("--memory-gb", options->machine.memory_gb,
                    "plan for a machine with so much free memory instead of this one")
       ->check(CLI::PositiveNumber);
-  command->footer("Example:\n  ropd plan recipes/qwen3-0.6b-ropd.yaml train.microbatch_tokens=4096");
+  add_ranks(*command, options->machine.ranks);
+  command->footer(
+      "Examples:\n  ropd plan recipes/qwen3-0.6b-ropd.yaml train.microbatch_tokens=4096\n"
+      "  ropd plan recipes/qwen3-8b-ropd.yaml --ranks 8");
   command->callback([options, command] {
     print_plan(*command, train::load_train_config(options->config, options->overrides),
-               /*checks_start=*/false, options->memory_gb);
+               /*checks_start=*/false, options->machine);
   });
 }
 

@@ -7,9 +7,18 @@
 
 namespace ropd::app {
 
+// What a plan is made for.
+struct PlanOptions {
+  std::optional<double> memory_gb = {};  // a machine with so much free; nothing = this one
+  int ranks = 1;
+};
+
 // Prints the plan and, where it does not fit, what would; fails when the run cannot fit. checks_start: also
-// load models and queries and show the first prompt. memory_gb: for a machine with so much free.
+// load models and queries and show the first prompt.
 void print_plan(const CLI::App& command, const train::TrainConfig& config, bool checks_start,
-                std::optional<double> memory_gb = {});
+                const PlanOptions& options = {});
+
+// --ranks.
+void add_ranks(CLI::App& command, int& ranks);
 
 }  // namespace ropd::app

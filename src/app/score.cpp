@@ -1,4 +1,6 @@
 // ropd score: what a student, and a teacher if given, say about every position of recorded responses.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -9,6 +11,7 @@
 #include "app/commands.h"
 #include "app/models.h"
 #include "app/output.h"
+#include "app/ranks.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -16,6 +19,8 @@
 #include "base/progress.h"
 #include "base/sha256.h"
 #include "base/stop.h"
+#include "comm/agreement.h"
+#include "distill/crew_scorer.h"
 #include "distill/scoring.h"
 #include "io/dataset.h"
 #include "io/model_directory.h"
@@ -24,6 +29,7 @@
 #include "io/score_stream.h"
 #include "rollout/fingerprint.h"
 #include "text/prompt_renderer.h"
+#include "train/run_parts.h"
 #include "train/teacher_translation.h"
 
 namespace ropd::app {
@@ -38,12 +44,6 @@ struct Options {
   int64_t batch_tokens = 8192;
   std::optional<double> teacher_memory_gb;
 };
-
-// Tokens that are scored before their scores are written: enough for a pass of a streamed model.
-int64_t piece_tokens(const model::Weights& weights, int64_t batch_tokens) {
-  constexpr int64_t kBatches = 4;
-  return weights.stream ? weights.stream->budget(batch_tokens).positions : kBatches * batch_tokens;
-}
 
 // How a teacher with another tokenizer reads the rollouts; nothing when ids mean the same to both.
 std::optional<distill::TeacherTranslation> translation_for(const Options& options, const ModelConfig& student,
@@ -70,18 +70,83 @@ std::optional<distill::TeacherTranslation> translation_for(const Options& option
                           });
 }
 
+// Student and, where there is one, teacher, as a Scorer.
+class GivenModels final : public distill::Scorer {
+ public:
+  explicit GivenModels(const Options& options)
+      : student_(bounded_model(options.model, options.base, std::nullopt)) {
+    config_ = {.top_k = std::min(options.top_k, static_cast<uint32_t>(student_.config().vocab_size)),
+               .precision = options.precision == "bf16" ? kernels::Precision::bf16 : kernels::Precision::f32,
+               .temperature = static_cast<float>(options.temperature),
+               .batch_tokens = options.batch_tokens};
+    teacher_config_ = config_;
+    teacher_config_.temperature = static_cast<float>(options.teacher_temperature);
+    if (!options.teacher.empty()) {
+      teacher_.emplace(bounded_model(options.teacher, options.teacher_base, options.teacher_memory_gb));
+      translation_ = translation_for(options, student_.config(), teacher_->config());
+    }
+  }
+  // What ranks must agree on.
+  comm::Facts facts() {
+    comm::Facts facts = train::program_facts();
+    facts["student"] = rollout::weights_fingerprint(student());
+    if (teacher_) facts["teacher"] = rollout::weights_fingerprint(teacher());
+    facts["scoring"] = fmt::format("{} top_k {} temperatures {} {}",
+                                   config_.precision == kernels::Precision::bf16 ? "bf16" : "f32",
+                                   config_.top_k, config_.temperature, teacher_config_.temperature);
+    return facts;
+  }
+  const ModelConfig& student_config() const { return student_.config(); }
+  std::string student_identity() { return identity(student_); }
+  std::string teacher_identity() { return teacher_ ? identity(*teacher_) : ""; }
+  // Tokens that are scored before their scores are written: enough for a pass of a streamed model.
+  int64_t piece_tokens() {
+    const auto of = [&](const model::Weights& weights) {
+      constexpr int64_t kBatches = 4;
+      return weights.stream ? weights.stream->budget(config_.batch_tokens).positions
+                            : kBatches * config_.batch_tokens;
+    };
+    return std::max(of(student()), teacher_ ? of(teacher()) : 0);
+  }
+  // What streamed models read.
+  void tell() const {
+    log_streamed("model", student_.counts());
+    if (teacher_) log_streamed("teacher", teacher_->counts());
+  }
+
+  distill::Scoring score(std::span<const Rollout> rollouts, std::vector<Scores>) override {
+    distill::Scoring result{.scores = distill::score_student(student(), rollouts, config_, workspace_)};
+    if (teacher_)
+      distill::score_teacher(result.scores, teacher(), rollouts, teacher_config_, teacher_workspace_,
+                             translation_ ? &*translation_ : nullptr);
+    return result;
+  }
+  distill::TeacherRows teacher_rows(std::span<const distill::TrainingItem>) override {
+    fail("scores of recorded responses need no rows of a teacher");
+  }
+
+ private:
+  model::BoundedModel student_;
+  std::optional<model::BoundedModel> teacher_;
+  std::optional<distill::TeacherTranslation> translation_;
+  distill::ScoringConfig config_, teacher_config_;
+  model::Workspace workspace_, teacher_workspace_;
+
+  std::string identity(model::BoundedModel& model) const {
+    return rollout::weights_fingerprint(model.weights(config_.batch_tokens)) + " " +
+           sha256_file(model.directory().base_path() / "config.json");
+  }
+  model::Weights student() { return student_.weights(config_.batch_tokens); }
+  model::Weights teacher() { return teacher_->weights(config_.batch_tokens); }
+};
+
 // All that the scores depend on, as one line: an interrupted command goes on only with the same.
-std::string origin_of(const Options& options, const std::vector<Rollout>& rollouts,
-                      model::BoundedModel& student, std::optional<model::BoundedModel>& teacher) {
+std::string origin_of(const Options& options, const std::vector<Rollout>& rollouts, GivenModels& models) {
   Sha256 rows;
   for (const Rollout& rollout : rollouts) rows.add(io::rollout_line(rollout));
-  const auto identity = [&](model::BoundedModel& model) {
-    return rollout::weights_fingerprint(model.weights(options.batch_tokens)) + " " +
-           sha256_file(model.directory().base_path() / "config.json");
-  };
   return Json{{"rollouts", rows.hexadecimal()},
-              {"student", identity(student)},
-              {"teacher", teacher ? identity(*teacher) : ""},
+              {"student", models.student_identity()},
+              {"teacher", models.teacher_identity()},
               {"queries", options.queries.empty() ? "" : sha256_file(options.queries)},
               {"prompt", {options.prompt_prefix, options.prompt_suffix}},
               {"top_k", options.top_k},
@@ -92,45 +157,36 @@ std::string origin_of(const Options& options, const std::vector<Rollout>& rollou
 
 void run(const Options& options) {
   install_stop_handlers();
-  check_output(options.out, {options.rollouts, options.queries});
-  refuse_inputs(io::partial_scores(options.out.path), {options.rollouts, options.queries});
-  if (options.out.overwrites) std::filesystem::remove(io::partial_scores(options.out.path));
-  model::BoundedModel student = bounded_model(options.model, options.base, std::nullopt);
-  const auto rollouts = io::read_rollouts(options.rollouts, {.vocab_size = student.config().vocab_size});
-  distill::check_rollouts(rollouts, student.config());
-  std::optional<model::BoundedModel> teacher;
-  std::optional<distill::TeacherTranslation> translation;
-  if (!options.teacher.empty()) {
-    teacher.emplace(bounded_model(options.teacher, options.teacher_base, options.teacher_memory_gb));
-    translation = translation_for(options, student.config(), teacher->config());
-  }
-  distill::ScoringConfig config{
-      .top_k = std::min(options.top_k, static_cast<uint32_t>(student.config().vocab_size)),
-      .precision = options.precision == "bf16" ? kernels::Precision::bf16 : kernels::Precision::f32,
-      .temperature = static_cast<float>(options.temperature),
-      .batch_tokens = options.batch_tokens};
-  distill::ScoringConfig teacher_config = config;
-  teacher_config.temperature = static_cast<float>(options.teacher_temperature);
-  io::ScoreStream out(options.out.path, origin_of(options, rollouts, student, teacher));
+  comm::Crew& crew = join_crew();
+  std::optional<GivenModels> given;
+  leader_first(crew, [&] {
+    if (crew.leads()) {
+      check_output(options.out, {options.rollouts, options.queries});
+      refuse_inputs(io::partial_scores(options.out.path), {options.rollouts, options.queries});
+      if (options.out.overwrites) std::filesystem::remove(io::partial_scores(options.out.path));
+    }
+    given.emplace(options);
+  });
+  GivenModels& models = *given;
+  distill::CrewScorer scorer(models, crew);
+  if (!crew.is_alone()) comm::require_agreement(crew.world(), models.facts());
+  if (!crew.leads()) assist(crew);
+  crew.expect_service();
+  const auto rollouts =
+      io::read_rollouts(options.rollouts, {.vocab_size = models.student_config().vocab_size});
+  distill::check_rollouts(rollouts, models.student_config());
+  io::ScoreStream out(options.out.path, origin_of(options, rollouts, models));
   const auto rest = std::span(rollouts).subspan(std::min<size_t>(out.num_done(), rollouts.size()));
   if (out.num_done() > 0)
     log_info(options.out.path, ": ", out.num_done(), " of ", rollouts.size(), " scores are there, going on");
   Progress progress("score", rollouts.size(), "tok");
-  model::Workspace workspace, teacher_workspace;
   uint64_t tokens = 0;
   // In pieces, so that scores of a long file are not all held in memory.
-  const int64_t piece =
-      std::max(piece_tokens(student.weights(config.batch_tokens), config.batch_tokens),
-               teacher ? piece_tokens(teacher->weights(config.batch_tokens), config.batch_tokens) : 0);
-  for (const auto& [begin, end] : model::pack_in_order(rest.size(), piece, [&](size_t i) {
+  for (const auto& [begin, end] :
+       model::pack_in_order(rest.size(), models.piece_tokens() * crew.world().size(), [&](size_t i) {
          return static_cast<int64_t>(rest[i].prompt_ids.size() + rest[i].response_ids.size());
        })) {
-    const auto part = rest.subspan(begin, end - begin);
-    auto scores = distill::score_student(student.weights(config.batch_tokens), part, config, workspace);
-    if (teacher)
-      distill::score_teacher(scores, teacher->weights(config.batch_tokens), part, teacher_config,
-                             teacher_workspace, translation ? &*translation : nullptr);
-    for (const Scores& s : scores) {
+    for (const Scores& s : scorer.score(rest.subspan(begin, end - begin), {}).scores) {
       out.add(io::scores_line(s));
       tokens += s.sampled_logprobs.size();
     }
@@ -143,8 +199,7 @@ void run(const Options& options) {
   }
   progress.finish();
   out.finish();
-  log_streamed("model", student.counts());
-  if (teacher) log_streamed("teacher", teacher->counts());
+  models.tell();
 }
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "app/commands.h"
 #include "app/output.h"
+#include "app/ranks.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -32,8 +34,15 @@ struct StudyOptions {
   bool is_dry = false, shows_status = false;
 };
 
+// Ranks of a launcher are workers that claim nodes, as processes started one by one are; what is told is the
+// leader's.
 void run_study(StudyOptions options, bool as_json) {
-  study::Study study(options.file, options.overrides);
+  if (options.is_dry || options.shows_status) require_alone("study --dry-run and --status");
+  const bool works = !options.is_dry && !options.shows_status;
+  comm::Crew& crew = works ? join_crew() : comm::solo_crew();
+  std::optional<study::Study> read;
+  leader_first(crew, [&] { read.emplace(options.file, options.overrides); });
+  study::Study& study = *read;
   if (options.is_dry) {
     const std::string graph = study.dry_run(train::measure_flops());
     if (as_json)
@@ -52,7 +61,10 @@ void run_study(StudyOptions options, bool as_json) {
   }
   install_stop_handlers();
   if (!options.until.empty()) options.work.until = kKinds.at(options.until);
-  if (!study.work(options.work)) end_stopped("stopped; the same command goes on where this one ended");
+  const bool is_done = study.work(options.work);
+  if (!crew.leads()) assist(crew);
+  crew.expect_service();
+  if (!is_done) end_stopped("stopped; the same command goes on where this one ended");
   const study::Findings found = study.write_tables();
   if (as_json)
     print_json(Json::parse(found.json));

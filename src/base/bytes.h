@@ -15,7 +15,7 @@
 namespace ropd {
 
 template <class Value>
-concept PlainValue = std::is_arithmetic_v<Value> || std::is_enum_v<Value>;
+concept PlainValue = std::is_arithmetic_v<Value> || std::is_enum_v<Value>;  // std::byte is an enum
 
 class ByteWriter {
  public:
@@ -46,8 +46,10 @@ class ByteWriter {
   std::vector<std::byte> bytes_;
 
   void append(const void* data, size_t size) {
-    const auto* begin = static_cast<const std::byte*>(data);
-    bytes_.insert(bytes_.end(), begin, begin + size);
+    if (size == 0) return;
+    const size_t end = bytes_.size();
+    bytes_.resize(end + size);  // not insert(): GCC 12 warns of an overflow that is none
+    std::memcpy(bytes_.data() + end, data, size);
   }
   template <class Value>
   ByteWriter& put_list(const Value* values, size_t count) {

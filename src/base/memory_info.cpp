@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <fstream>
 #include <sstream>
@@ -13,6 +14,8 @@
 
 namespace ropd {
 namespace {
+
+std::atomic<size_t> num_sharing = 1;  // how a launcher placed this process: it belongs to it
 
 std::optional<uint64_t> number_after(std::string_view text, std::string_view label) {
   for (size_t at = text.find(label); at != std::string_view::npos; at = text.find(label, at + 1)) {
@@ -57,8 +60,11 @@ MemoryInfo read_memory_info() {
     info.total_bytes = std::min(info.total_bytes, *limit);
     info.available_bytes = std::min(info.available_bytes, *limit - std::min(*limit, held));
   }
+  info.available_bytes /= num_sharing.load(std::memory_order_relaxed);
   return info;
 }
+
+void share_memory_with(size_t processes) { num_sharing = std::max<size_t>(processes, 1); }
 
 uint64_t usable_bytes(const MemoryInfo& info) {
   const uint64_t reserve = std::max<uint64_t>(info.total_bytes / 20, uint64_t{256} << 20);

@@ -15,8 +15,12 @@ struct MemoryInfo {
 // The text of /proc/meminfo; nothing where a field is missing.
 std::optional<MemoryInfo> parse_meminfo(std::string_view text);
 
-// The machine's memory, or the control group's where that is tighter. Fails where the system does not tell.
+// The machine's memory, or the control group's where that is tighter; of what is available, this process's
+// share. Fails where the system does not tell.
 MemoryInfo read_memory_info();
+
+// So many processes of a run are on this machine, this one included (comm/placement.h); at first one.
+void share_memory_with(size_t processes);
 
 // available minus a reserve of 5% of all memory, at least 256 MiB; 0 when there is less.
 uint64_t usable_bytes(const MemoryInfo& info);

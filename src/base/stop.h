@@ -1,6 +1,7 @@
-// SIGINT, SIGTERM and SIGHUP as a request that stages poll between units of work. A second SIGINT, a
-// tenth of a second later or more, ends the program at once. SIGHUP stays ignored where it was at the start
-// (nohup); SIGPIPE is ignored, because whoever reads a run's messages must be able to leave.
+// SIGINT, SIGTERM, SIGHUP and SIGUSR1 (what batch systems send before the time is up) as a request that stages
+// poll between units of work. A second SIGINT, a tenth of a second later or more, ends the program at once.
+// SIGHUP stays ignored where it was at the start (nohup); SIGPIPE is ignored, because whoever reads a run's
+// messages must be able to leave.
 #pragma once
 #include <cstdint>
 

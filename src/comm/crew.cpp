@@ -7,21 +7,23 @@
 namespace ropd::comm {
 namespace {
 
-constexpr uint64_t kDismissed = UINT64_MAX;
+// In place of a duty; no message follows.
+constexpr uint64_t kDismissed = UINT64_MAX, kGoOn = UINT64_MAX - 1;
 
 }  // namespace
 
 size_t Crew::enlist(Duty duty) {
+  if (is_alone()) return 0;
   duties_.push_back(std::move(duty));
   return duties_.size() - 1;
 }
 
-Crew::Call::Call(Crew& crew) : crew_(crew), exceptions_(std::uncaught_exceptions()) {
-  crew_.is_at_work_ = true;
+Crew::Call::Call(Crew* crew) : crew_(crew), exceptions_(std::uncaught_exceptions()) {
+  if (crew_) crew_->is_at_work_ = true;
 }
 
 Crew::Call::~Call() {
-  if (std::uncaught_exceptions() == exceptions_) crew_.is_at_work_ = false;
+  if (crew_ && std::uncaught_exceptions() == exceptions_) crew_->is_at_work_ = false;
 }
 
 void Crew::send_call(uint64_t duty, const std::string& activity, std::span<const std::byte> message,
@@ -29,22 +31,38 @@ void Crew::send_call(uint64_t duty, const std::string& activity, std::span<const
   ByteWriter head;
   head.put(duty).put(activity);
   world_.send(head.bytes(), rank, Tag::call);
-  if (duty != kDismissed) world_.send(message, rank, Tag::call);
+  if (duty < kGoOn) world_.send(message, rank, Tag::call);
 }
 
 Crew::Call Crew::call(size_t duty, const std::string& activity, std::span<const std::byte> message) {
-  assert(leads() && is_idle());
-  world_.begin_activity(activity);
-  for (int rank = 1; rank < world_.size(); ++rank) send_call(duty, activity, message, rank);
-  return Call(*this);
+  return call_each(duty, activity,
+                   [&](int) { return std::vector<std::byte>(message.begin(), message.end()); });
 }
 
 Crew::Call Crew::call_each(size_t duty, const std::string& activity,
                            const std::function<std::vector<std::byte>(int rank)>& message) {
-  assert(leads() && is_idle());
+  assert(leads());
+  if (is_alone()) return Call(nullptr);
   world_.begin_activity(activity);
   for (int rank = 1; rank < world_.size(); ++rank) send_call(duty, activity, message(rank), rank);
-  return Call(*this);
+  return Call(this);
+}
+
+std::optional<int> Crew::leader_first(const std::function<void()>& work) {
+  if (leads()) {
+    is_at_work_ = false;
+    work();
+    is_at_work_ = !is_alone();
+    for (int rank = 1; rank < world_.size(); ++rank) send_call(kGoOn, "start", {}, rank);
+    return std::nullopt;
+  }
+  const Message head = world_.receive(0, Tag::call);
+  ByteReader reader(head.bytes);
+  const auto word = reader.get<uint64_t>();
+  assert(word >= kGoOn);
+  if (word == kDismissed) return std::stoi(reader.get<std::string>());
+  work();
+  return std::nullopt;
 }
 
 int Crew::serve() {

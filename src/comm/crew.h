@@ -4,7 +4,9 @@
 // ranks cannot disagree about what comes next.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,7 +21,7 @@ class Crew {
  public:
   using Duty = std::function<void(ByteReader& call)>;
 
-  explicit Crew(World& world) : world_(world) {}
+  explicit Crew(World& world) : world_(world), is_at_work_(world.size() > 1) {}
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
@@ -34,13 +36,13 @@ class Crew {
   // the middle, and nothing can be called any more.
   class Call {
    public:
-    explicit Call(Crew& crew);
+    explicit Call(Crew* crew);  // nullptr: nobody else is at work
     ~Call();
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
    private:
-    Crew& crew_;
+    Crew* const crew_;
     const int exceptions_;
   };
   // The leader: begins this duty on every other rank. `activity` is what is told when somebody waits in vain.
@@ -49,17 +51,23 @@ class Crew {
   [[nodiscard]] Call call_each(size_t duty, const std::string& activity,
                                const std::function<std::vector<std::byte>(int rank)>& message);
 
+  // Work that every rank begins with and that may fail everywhere alike (arguments, files): the leader does it
+  // first; where it fails the others do nothing and get the exit code of their dismissal.
+  [[nodiscard]] std::optional<int> leader_first(const std::function<void()>& work);
+
   // The others: do what is called for until the leader dismisses them; the exit code it gave.
   int serve();
   // The leader: sends everybody home.
   void dismiss(int exit_code);
+  // The leader: from here on the others go to serve() and nowhere else, so a failure may send them home.
+  void expect_service() { is_at_work_ = false; }
   // The leader: nobody is in the middle of anything.
   bool is_idle() const { return !is_at_work_; }
 
  private:
   World& world_;
-  std::vector<Duty> duties_;
-  bool is_at_work_ = false;
+  std::deque<Duty> duties_;  // a duty may enlist others while it is done
+  bool is_at_work_;
 
   void send_call(uint64_t duty, const std::string& activity, std::span<const std::byte> message, int rank);
 };

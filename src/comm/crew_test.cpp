@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "base/error.h"
 #include "comm/thread_world.h"
 
@@ -29,15 +31,59 @@ TEST(Crew, EveryRankGetsItsOwnMessage) {
 }
 
 TEST(Crew, CallBrokenOffByAnExceptionLeavesItAtWork) {
+  run_thread_world(2, [](World& world) {
+    Crew crew(world);
+    const size_t duty = crew.enlist([](ByteReader&) {});
+    if (!crew.leads()) {
+      crew.serve();
+      return;
+    }
+    try {
+      const auto call = crew.call(duty, "save");
+      fail("full disk");
+    } catch (const Error&) {
+    }
+    EXPECT_FALSE(crew.is_idle());
+    { const auto call = crew.call(duty, "again"); }  // this duty had nothing left to say
+    EXPECT_TRUE(crew.is_idle());
+    crew.dismiss(0);
+  });
+}
+
+TEST(Crew, OthersBeginOnceTheLeaderHasSucceeded) {
+  std::atomic<int> begun = 0;
+  run_thread_world(3, [&](World& world) {
+    Crew crew(world);
+    const auto dismissed = crew.leader_first([&] { EXPECT_EQ(begun++ == 0, crew.leads()); });
+    EXPECT_FALSE(dismissed);
+    EXPECT_EQ(crew.is_idle(), false) << "what follows is not service yet";
+  });
+  EXPECT_EQ(begun, 3);
+}
+
+TEST(Crew, NobodyBeginsWhatTheLeaderCannot) {
+  std::atomic<int> begun = 0;
+  run_thread_world(3, [&](World& world) {
+    Crew crew(world);
+    const auto work = [&] {
+      ++begun;
+      fail("no such file");
+    };
+    if (!crew.leads()) {
+      EXPECT_EQ(crew.leader_first(work), 7);
+      return;
+    }
+    EXPECT_THROW((void)crew.leader_first(work), Error);
+    ASSERT_TRUE(crew.is_idle());
+    crew.dismiss(7);
+  });
+  EXPECT_EQ(begun, 1);
+}
+
+TEST(Crew, AloneItCallsNobody) {
   Crew& crew = solo_crew();
-  try {
-    const auto call = crew.call(0, "save");
-    fail("full disk");
-  } catch (const Error&) {
-  }
-  EXPECT_FALSE(crew.is_idle());
-  { const auto call = Crew::Call(crew); }
-  EXPECT_TRUE(crew.is_idle());
+  const auto call = crew.call(crew.enlist([](ByteReader&) { FAIL(); }), "nothing");
+  EXPECT_TRUE(crew.is_alone() && crew.leads() && crew.is_idle());
 }
 
 TEST(Slices, AreWholeBlocksAndCoverEverything) {

@@ -26,8 +26,10 @@ size_t lot_size(size_t left, size_t room, int num_ranks) {
   return std::min({left, room, std::max<size_t>(fair, 1)});
 }
 
-Dealer::Dealer(World& world, size_t count, Hooks hooks)
-    : world_(world), count_(count), hooks_(std::move(hooks)), thread_([this] { serve(); }) {}
+Dealer::Dealer(World& world, size_t count, Hooks hooks, OnStop on_stop)
+    : world_(world), count_(count), hooks_(std::move(hooks)), on_stop_(on_stop), thread_([this] {
+        serve();
+      }) {}
 
 // Without finish(): the leader failed. Nobody gets another lot.
 Dealer::~Dealer() {
@@ -40,7 +42,8 @@ Dealer::~Dealer() {
 }
 
 size_t Dealer::next_lot(size_t room) {
-  return failure_ || stop_requested() ? 0 : lot_size(count_ - next_, room, world_.size());
+  const bool is_stopped = on_stop_ == OnStop::ends && stop_requested();
+  return failure_ || is_stopped ? 0 : lot_size(count_ - next_, room, world_.size());
 }
 
 std::vector<size_t> Dealer::take(size_t room) {

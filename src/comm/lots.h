@@ -26,8 +26,9 @@ class Dealer {
     std::function<void(size_t index, ByteReader& result)> on_result;
     std::function<void(ByteReader& last_words)> on_end = {};  // a rank is done; may be empty
   };
-  // Pieces [0, count).
-  Dealer(World& world, size_t count, Hooks hooks);
+  enum class OnStop { ends, goes_on };  // whether a stop request (base/stop.h) ends the dealing
+  // Pieces [0, count); a lot is a row of neighbours.
+  Dealer(World& world, size_t count, Hooks hooks, OnStop on_stop = OnStop::ends);
   ~Dealer();
   Dealer(const Dealer&) = delete;
   Dealer& operator=(const Dealer&) = delete;
@@ -42,6 +43,7 @@ class Dealer {
   World& world_;
   const size_t count_;
   const Hooks hooks_;
+  const OnStop on_stop_;
   std::mutex mutex_;  // of the next two and of calling hooks
   size_t next_ = 0;
   std::exception_ptr failure_;

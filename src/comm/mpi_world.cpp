@@ -27,6 +27,13 @@ bool is_started_by_launcher() {
   return false;
 }
 
+std::string launcher_warning() {
+  // mpirun hands its parameters to the ranks in this form.
+  if (!std::getenv("OMPI_COMM_WORLD_SIZE") || std::getenv("OMPI_MCA_odls_base_sigkill_timeout")) return "";
+  return "Ctrl-C or SIGTERM to this mpirun leaves ranks one second to save: pass --mca "
+         "odls_base_sigkill_timeout 600, or stop the run with kill -USR1";
+}
+
 #ifdef ROPD_WITH_MPI
 namespace {
 

@@ -7,6 +7,7 @@
 // a signal that reaches one rank reaches all.
 #pragma once
 #include <memory>
+#include <string>
 
 #include "comm/world.h"
 
@@ -19,6 +20,9 @@ struct MpiSettings {
 // Whether this process was started as one of several: by the variables of the launcher, the only environment
 // that the program reads.
 bool is_started_by_launcher();
+
+// What a person should know of how this launcher ends its ranks; empty: nothing.
+std::string launcher_warning();
 
 // The world that the launcher made, otherwise one of one. Once in a process. Fails when there is a launcher, but
 // no MPI in this program. What it returns must be left with leave_world() or aborted.

@@ -18,6 +18,10 @@ std::string_view tag_name(Tag tag) {
       return "lots of requests";
     case Tag::result:
       return "results";
+    case Tag::early_lot:
+      return "responses to score";
+    case Tag::early_result:
+      return "early scores";
     case Tag::slice:
       return "slices";
     case Tag::sums:

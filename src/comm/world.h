@@ -16,7 +16,7 @@
 namespace ropd::comm {
 
 // What a message is about; messages of one sender with one tag arrive in the order they were sent.
-enum class Tag : int { call, lot, result, slice, sums, state, probe };
+enum class Tag : int { call, lot, result, early_lot, early_result, slice, sums, state, probe };
 std::string_view tag_name(Tag tag);
 
 struct Outgoing {

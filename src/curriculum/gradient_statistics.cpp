@@ -4,12 +4,11 @@
 #include <cmath>
 #include <utility>
 
-#include "base/block_sum.h"
-
 namespace ropd::curriculum {
 
-GradientStatistics::GradientStatistics(std::span<float> running_mean, std::span<float> previous_mean)
-    : running_mean_(running_mean), previous_mean_(previous_mean) {
+GradientStatistics::GradientStatistics(std::span<float> running_mean, std::span<float> previous_mean,
+                                       Total total)
+    : running_mean_(running_mean), previous_mean_(previous_mean), total_(std::move(total)) {
   assert(running_mean.size() == previous_mean.size());
 }
 
@@ -27,13 +26,13 @@ void GradientStatistics::observe(std::span<const float> gradient, double scale) 
     return;
   }
   const double weight = 1.0 / static_cast<double>(count);
-  state_.squared_deviations += block_sum(gradient.size(), [=](size_t i) {
+  state_.squared_deviations += total_(block_sums(gradient.size(), [=](size_t i) {
     const double value = values[i] / scale;
     const double before = value - mean[i];
     const double new_mean = mean[i] + before * weight;
     mean[i] = static_cast<float>(new_mean);
     return before * (value - new_mean);
-  });
+  }));
 }
 
 Comparison GradientStatistics::compare() {
@@ -53,10 +52,10 @@ Comparison GradientStatistics::compare() {
   if (previous_within) {
     const float* now = running_mean_.data();
     const float* then = previous_mean_.data();
-    result.distance = block_sum(running_mean_.size(), [=](size_t i) {
+    result.distance = total_(block_sums(running_mean_.size(), [=](size_t i) {
       const double difference = static_cast<double>(now[i]) - then[i];
       return difference * difference;
-    });
+    }));
     result.noise = *result.within + *previous_within;
   } else {
     result.note = "no comparison: no preceding current-policy iteration with a variance";

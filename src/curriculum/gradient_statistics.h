@@ -6,9 +6,13 @@
 // over fixed blocks, so the bits do not depend on threads. What D and V lead to is a trigger's (trigger.h).
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
+
+#include "base/block_sum.h"
 
 namespace ropd::curriculum {
 
@@ -36,8 +40,13 @@ struct StatisticsState {
 // Storage of both vectors belongs to the caller (memory or a mapped file). Not thread-safe; threads inside.
 class GradientStatistics {
  public:
+  // From the sums of the blocks of these vectors the sum over all blocks, in order. Where the vectors are slices
+  // (several ranks), those of the others belong to it.
+  using Total = std::function<double(const std::vector<double>& block_sums)>;
+
   // Both [N]. Their content counts only after restore().
-  GradientStatistics(std::span<float> running_mean, std::span<float> previous_mean);
+  GradientStatistics(std::span<float> running_mean, std::span<float> previous_mean,
+                     Total total = sum_in_order);
 
   // Adds one minibatch gradient [N], which must be finite. scale is its sequences / nominal minibatch (0.75
   // for 96 of 128) and is divided out; the gradient itself is not changed.
@@ -58,6 +67,7 @@ class GradientStatistics {
  private:
   std::span<float> running_mean_;   // [N] of the open iteration
   std::span<float> previous_mean_;  // [N] of iteration p
+  Total total_;
   StatisticsState state_;
 };
 

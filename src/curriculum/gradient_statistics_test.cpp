@@ -160,5 +160,38 @@ TEST(GradientStatistics, GoesOnExactlyFromASavedStateInsideAnIteration) {
   EXPECT_EQ(whole.statistics.state(), restored.statistics.state());
 }
 
+// Two owners of a block each, who tell each other the sums of their blocks.
+TEST(GradientStatistics, SlicesOfWholeBlocksSayWhatTheWholeVectorSays) {
+  const size_t size = kSumBlock + 1000;
+  Fixture whole(size);
+  Vector a1(kSumBlock), b1(kSumBlock), a2(1000), b2(1000);
+  std::vector<double> sums_of_second;
+  GradientStatistics second(a2, b2, [&](const std::vector<double>& sums) {
+    sums_of_second = sums;
+    return 0.0;
+  });
+  GradientStatistics first(a1, b1, [&](std::vector<double> sums) {
+    sums.insert(sums.end(), sums_of_second.begin(), sums_of_second.end());
+    return sum_in_order(sums);
+  });
+  Comparison expected, found;
+  for (size_t iteration = 0; iteration < 2; ++iteration) {
+    for (size_t minibatch = 0; minibatch < 3; ++minibatch) {
+      Vector gradient(size);
+      for (size_t i = 0; i < size; ++i)
+        gradient[i] = static_cast<float>((i * 7919 + minibatch * 104729 + iteration * 31) % 1009) / 97.0f;
+      whole.statistics.observe(gradient, 1);
+      second.observe(std::span(gradient).subspan(kSumBlock), 1);
+      first.observe(std::span(gradient).first(kSumBlock), 1);
+    }
+    expected = whole.statistics.compare();
+    (void)second.compare();
+    found = first.compare();
+  }
+  EXPECT_EQ(found.within, expected.within);
+  ASSERT_TRUE(expected.distance);
+  EXPECT_EQ(found.distance, expected.distance);
+}
+
 }  // namespace
 }  // namespace ropd::curriculum

@@ -187,39 +187,69 @@ uint64_t num_shard_gradients(const model::Execution& student, uint64_t num_shard
   return threads_take_shards(student, num_shards) ? num_shards - 1 : std::min<uint64_t>(num_shards - 1, 1);
 }
 
+namespace {
+
+// Asked by one thread at a time; empty where the objective needs none.
+TeacherRowsSource one_at_a_time(const TeacherRowsSource& teacher, const GradientConfig& config,
+                                std::mutex& asking) {
+  if (!config.objective.needs_full_teacher()) return {};
+  return [&](std::span<const TrainingItem> microbatch) {
+    const std::lock_guard lock(asking);
+    return teacher(microbatch);
+  };
+}
+
+void provide_passes(GradientMemory& memory, size_t count) {
+  if (memory.passes.size() < count) memory.passes.resize(count);
+}
+
+std::span<Gradients> provide_gradients(GradientMemory& memory, const MakeGradients& make, size_t count) {
+  while (memory.shards.size() < count) memory.shards.push_back(make());
+  return std::span(memory.shards).first(count);
+}
+
+// The shards `own`, taken by threads, into the places of the same index.
+std::vector<GradientSums> gradients_by_threads(std::span<Gradients* const> places, GradientMemory& memory,
+                                               const Weights& student, std::span<const Shard> minibatch,
+                                               std::span<const size_t> own, const GradientConfig& config,
+                                               const TeacherRowsSource& rows) {
+  const size_t threads = std::max<size_t>(num_workers(own.size()), 1);
+  provide_passes(memory, threads);
+  // Weights change between minibatches; packed once, every part of every shard has them ready.
+  const Weights packed = model::pack_weights(student, config.precision, /*with_gradient=*/true);
+  const ShardSettings settings{packed, config, rows, model::kPartTokens, config.trace_budget_bytes / threads};
+  std::vector<Shard> shards;
+  for (const size_t s : own) shards.push_back(minibatch[s]);
+  const std::vector<size_t> order = longest_first(shards);
+  std::vector<GradientSums> sums(own.size());
+  parallel_tasks(own.size(), [&](size_t task, size_t thread) {
+    const size_t i = order[task];
+    sums[i] = shard_gradient(*places[i], memory.passes[thread], shards[i], settings);
+  });
+  return sums;
+}
+
+}  // namespace
+
 GradientSums minibatch_gradient(Gradients& gradients, GradientMemory& memory, const Weights& student,
                                 std::span<const Shard> shards, const GradientConfig& config,
                                 const TeacherRowsSource& teacher) {
   assert(!shards.empty());
-  const bool by_threads = threads_take_shards(student.execution, shards.size());
-  const size_t threads = by_threads ? num_workers(shards.size()) : 1,
-               held = num_shard_gradients(student.execution, shards.size());
-  if (memory.passes.size() < threads) memory.passes.resize(threads);
-  while (memory.shards.size() < held) memory.shards.push_back(gradients.like_this());
-  const auto others = std::span(memory.shards).first(held);
+  const auto others = provide_gradients(
+      memory, [&] { return gradients.like_this(); }, num_shard_gradients(student.execution, shards.size()));
   std::mutex asking;
-  TeacherRowsSource rows;
-  if (config.objective.needs_full_teacher())
-    rows = [&](std::span<const TrainingItem> microbatch) {
-      const std::lock_guard lock(asking);
-      return teacher(microbatch);
-    };
+  const TeacherRowsSource rows = one_at_a_time(teacher, config, asking);
   GradientSums sums;
-  if (by_threads) {
-    // Weights change between minibatches; packed once, every part of every shard has them ready.
-    const Weights packed = model::pack_weights(student, config.precision, /*with_gradient=*/true);
-    const ShardSettings settings{packed, config, rows, model::kPartTokens,
-                                 config.trace_budget_bytes / threads};
-    const std::vector<size_t> order = longest_first(shards);
-    std::vector<GradientSums> of_shards(shards.size());
-    parallel_tasks(shards.size(), [&](size_t task, size_t thread) {
-      const size_t s = order[task];
-      of_shards[s] =
-          shard_gradient(s == 0 ? gradients : others[s - 1], memory.passes[thread], shards[s], settings);
-    });
-    for (const GradientSums& part : of_shards) sums += part;
+  if (threads_take_shards(student.execution, shards.size())) {
+    std::vector<size_t> all(shards.size());
+    std::iota(all.begin(), all.end(), 0);
+    std::vector<Gradients*> places = {&gradients};
+    for (Gradients& other : others) places.push_back(&other);
+    for (const GradientSums& part : gradients_by_threads(places, memory, student, shards, all, config, rows))
+      sums += part;
     model::add_in_order(gradients, others);
   } else {
+    provide_passes(memory, 1);
     const ShardSettings settings{student, config, rows, std::numeric_limits<int64_t>::max(),
                                  config.trace_budget_bytes};
     for (size_t s = 0; s < shards.size(); ++s) {
@@ -229,6 +259,30 @@ GradientSums minibatch_gradient(Gradients& gradients, GradientMemory& memory, co
   }
   if (!student.execution.keeps_memory) memory = {};
   return sums;
+}
+
+void shard_gradients(GradientMemory& memory, const MakeGradients& make, const Weights& student,
+                     std::span<const Shard> minibatch, std::span<const size_t> own,
+                     const GradientConfig& config, const TeacherRowsSource& teacher, const TakeShard& take) {
+  std::mutex asking;
+  const TeacherRowsSource rows = one_at_a_time(teacher, config, asking);
+  if (threads_take_shards(student.execution, minibatch.size())) {
+    const auto held = provide_gradients(memory, make, own.size());
+    std::vector<Gradients*> places;
+    for (Gradients& place : held) places.push_back(&place);
+    const auto sums = gradients_by_threads(places, memory, student, minibatch, own, config, rows);
+    for (size_t i = 0; i < own.size(); ++i) take(own[i], held[i].values(), sums[i]);
+  } else {
+    const auto held = provide_gradients(memory, make, 1);
+    provide_passes(memory, 1);
+    const ShardSettings settings{student, config, rows, std::numeric_limits<int64_t>::max(),
+                                 config.trace_budget_bytes};
+    for (const size_t s : own) {
+      const GradientSums sums = shard_gradient(held[0], memory.passes[0], minibatch[s], settings);
+      take(s, held[0].values(), sums);
+    }
+  }
+  if (!student.execution.keeps_memory) memory = {};
 }
 
 }  // namespace ropd::distill

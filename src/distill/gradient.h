@@ -71,6 +71,16 @@ GradientSums minibatch_gradient(model::Gradients& gradients, GradientMemory& mem
                                 const model::Weights& student, std::span<const Shard> shards,
                                 const GradientConfig& config, const TeacherRowsSource& teacher = {});
 
+// Where a minibatch is spread over ranks: the gradients of the shards `own` (indices, ascending), each one chain
+// from zero, given to `take` in that order; whoever owns a part of the sum adds them in the order of shards. The
+// bits are those that minibatch_gradient() adds. `make`: a gradient of what is trained.
+using TakeShard =
+    std::function<void(size_t shard, std::span<const float> gradient, const GradientSums& sums)>;
+using MakeGradients = std::function<model::Gradients()>;
+void shard_gradients(GradientMemory& memory, const MakeGradients& make, const model::Weights& student,
+                     std::span<const Shard> minibatch, std::span<const size_t> own,
+                     const GradientConfig& config, const TeacherRowsSource& teacher, const TakeShard& take);
+
 // Gradients that minibatch_gradient() holds besides the one it returns.
 uint64_t num_shard_gradients(const model::Execution& student, uint64_t num_shards);
 

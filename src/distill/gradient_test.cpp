@@ -242,5 +242,45 @@ TEST(MinibatchGradient, FullReverseKlVanishesWhenModelsAgreeAndPullsOtherwise) {
   EXPECT_GT(against(teacher.weights()).result.weighted_loss, 0.0);
 }
 
+// As ranks compute them: each its own shards, added up in the order of shards elsewhere.
+TEST(ShardGradients, AddedInOrderAreTheMinibatchGradientWhoeverComputesThem) {
+  const auto config = tiny_config(Architecture::qwen3);
+  const auto student = random_parameters(config, 1), teacher = random_parameters(config, 2);
+  const Prepared p = prepare(student, teacher, {});
+  const std::vector<Shard> shards = {
+      {{p.items[0]}, {p.items[1]}}, {{p.items[2], p.items[3]}}, {{p.items[4]}}};
+  for (const auto sharing : {model::Sharing::sequences, model::Sharing::products}) {
+    auto weights = student.weights();
+    weights.execution.sharing = sharing;
+    const Outcome expected = run(weights, shards);
+    for (const size_t ranks : {1, 2, 3}) {
+      std::vector<std::vector<float>> parts(shards.size());
+      std::vector<GradientSums> sums(shards.size());
+      for (size_t rank = 0; rank < ranks; ++rank) {
+        std::vector<size_t> own;
+        for (size_t s = rank; s < shards.size(); s += ranks) own.push_back(s);
+        std::vector<size_t> taken;
+        GradientMemory memory;
+        shard_gradients(
+            memory, [&] { return model::Gradients(weights.config); }, weights, shards, own, {}, {},
+            [&](size_t s, std::span<const float> gradient, const GradientSums& of_shard) {
+              taken.push_back(s);
+              parts[s].assign(gradient.begin(), gradient.end());
+              sums[s] = of_shard;
+            });
+        EXPECT_EQ(taken, own);
+      }
+      std::vector<float> total = parts[0];
+      GradientSums sum = sums[0];
+      for (size_t s = 1; s < shards.size(); ++s) {
+        for (size_t i = 0; i < total.size(); ++i) total[i] += parts[s][i];
+        sum += sums[s];
+      }
+      EXPECT_EQ(total, expected.gradient) << ranks;
+      EXPECT_EQ(sum.weighted_loss, expected.result.weighted_loss);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ropd::distill

@@ -8,12 +8,16 @@
 
 namespace ropd::optim {
 
-double global_norm(std::span<const float> gradient) {
+std::vector<double> squares_by_block(std::span<const float> gradient) {
   const float* values = gradient.data();
-  return std::sqrt(block_sum(gradient.size(), [values](size_t i) {
+  return block_sums(gradient.size(), [values](size_t i) {
     const double value = values[i];
     return value * value;
-  }));
+  });
+}
+
+double global_norm(std::span<const float> gradient) {
+  return std::sqrt(sum_in_order(squares_by_block(gradient)));
 }
 
 double clip_coefficient(double norm, double max_norm) {
@@ -29,14 +33,19 @@ std::optional<NonFinite> find_non_finite(std::span<const float> gradient,
     if (!std::isfinite(gradient[i]) && found.count++ == 0) first = i;
   if (found.count == 0) return std::nullopt;
   found.value = gradient[first];
-  found.tensor = "gradient";
   found.index = first;
-  for (const TensorRange& tensor : tensors) {
-    if (first < tensor.offset || first - tensor.offset >= tensor.size) continue;
-    found.tensor = tensor.name;
-    found.index = first - tensor.offset;
-  }
+  name_place(found, tensors);
   return found;
+}
+
+void name_place(NonFinite& found, std::span<const TensorRange> tensors) {
+  const size_t place = found.index;
+  found.tensor = "gradient";
+  for (const TensorRange& tensor : tensors) {
+    if (place < tensor.offset || place - tensor.offset >= tensor.size) continue;
+    found.tensor = tensor.name;
+    found.index = place - tensor.offset;
+  }
 }
 
 std::string describe(const NonFinite& found, size_t gradient_size) {

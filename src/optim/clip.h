@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace ropd::optim {
 
@@ -26,6 +27,8 @@ struct NonFinite {
 };
 
 [[nodiscard]] double global_norm(std::span<const float> gradient);  // [N]
+// The sums of squares that it is the root of, by blocks.
+[[nodiscard]] std::vector<double> squares_by_block(std::span<const float> gradient);
 
 // What the gradient is to be multiplied by; 1 when max_norm is 0 (off) or the norm is within it. norm must be
 // finite.
@@ -34,6 +37,9 @@ struct NonFinite {
 // Nothing when every element is finite. tensors must be in ascending order of offset.
 [[nodiscard]] std::optional<NonFinite> find_non_finite(std::span<const float> gradient,  // [N]
                                                        std::span<const TensorRange> tensors);
+
+// Says in which tensor an element of the whole gradient lies.
+void name_place(NonFinite& found, std::span<const TensorRange> tensors);
 
 // "layers.3.mlp.up_proj.weight[17] is nan (1 of 590,000 values not finite)"
 [[nodiscard]] std::string describe(const NonFinite& found, size_t gradient_size);

@@ -137,8 +137,10 @@ struct Engine::Run {
   std::condition_variable step_ended = {};
   Scheduler& scheduler;
   RunSummary& summary;
+  bool is_dealt_out = true;  // no more requests are to come
   bool has_failed = false;
-  bool is_over() const { return has_failed || summary.was_stopped || scheduler.is_done(); }
+  bool is_finished() const { return is_dealt_out && scheduler.is_done(); }
+  bool is_over() const { return has_failed || summary.was_stopped || is_finished(); }
 };
 
 RunSummary Engine::run(std::span<const Request> requests, const RunHooks& hooks) {
@@ -159,13 +161,15 @@ RunSummary Engine::run(std::span<const Request> requests, const RunHooks& hooks)
   const size_t workers =
       decode_workers(decoder_.weights().execution, std::min(requests.size(), most_in_flight));
   while (workers_.size() < workers) workers_.push_back(std::make_unique<Worker>());
+  if (!hooks.take) scheduler.enlist_all();
   Run run{.requests = requests,
           .hooks = hooks,
           .num_workers = static_cast<int64_t>(workers),
           .begin = begin,
           .cache = cache,
           .scheduler = scheduler,
-          .summary = summary};
+          .summary = summary,
+          .is_dealt_out = !hooks.take};
   parallel_tasks(workers, [&](size_t worker, size_t) { run_steps(run, *workers_[worker]); });
   return summary;
 }
@@ -193,11 +197,21 @@ void Engine::run_steps(Run& run, Worker& worker) const {
   }
 }
 
+void Engine::take_requests(Run& run) {
+  const size_t room = run.scheduler.room();
+  if (run.is_dealt_out || room == 0) return;
+  const auto taken = run.hooks.take(room, /*may_wait=*/run.scheduler.is_done());
+  run.is_dealt_out = !taken;
+  if (taken) run.scheduler.enlist(*taken);
+}
+
 // False when the run is over, or when there is nothing to do before a step of another worker has ended.
 bool Engine::begin_step(Run& run, Worker& worker) const {
-  run.summary.was_stopped = !run.scheduler.is_done() && stop_requested();
+  run.summary.was_stopped = !run.is_finished() && stop_requested();
   if (run.is_over()) return false;
   run.scheduler.limit_batch(choose_batch(run.summary, run.requests, run.num_workers));
+  take_requests(run);
+  if (run.is_over()) return false;
   worker.step = run.scheduler.plan(run.num_workers);
   return !worker.step.empty();
 }

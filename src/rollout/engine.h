@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,6 +56,10 @@ struct RunHooks {
   // The logits, divided by the temperature, from which a token was drawn; may be empty. Called by several
   // threads at a time, but for one request by one, in order of its tokens; must not throw.
   std::function<void(size_t request, Token token, std::span<const float> logits)> on_row = {};
+  // Which requests to work on, where several engines share them: asked for more whenever there is room. An empty
+  // list: none have come yet, which is no answer where it may wait. Nothing: there are no more. Without this
+  // all of them.
+  std::function<std::optional<std::vector<size_t>>(size_t room, bool may_wait)> take = {};
   // After every step; may be empty. Threads that decode sequences of their own make steps of their own.
   std::function<void(const RunSummary& so_far)> on_step = {};
 };
@@ -107,6 +112,7 @@ class Engine {
   };
   std::vector<std::unique_ptr<Worker>> workers_;
   void run_steps(Run& run, Worker& worker) const;
+  static void take_requests(Run& run);
   bool begin_step(Run& run, Worker& worker) const;
   void compute_step(Run& run, Worker& worker) const;
   void finish_step(Run& run, Worker& worker) const;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
-#include <unordered_map>
+#include <numeric>
 
 #include "base/rng.h"
 
@@ -25,14 +25,32 @@ int64_t longest_cached(int64_t prompt_tokens, const SchedulerConfig& config) {
 }
 
 Scheduler::Scheduler(model::KvCache& cache, std::span<const Request> requests, const SchedulerConfig& config)
-    : cache_(cache), requests_(requests), config_(config), num_unstarted_(requests.size()) {
+    : cache_(cache), requests_(requests), config_(config) {
   assert(config.max_batch > 0 && config.prefill_chunk_tokens > 0);
-  std::unordered_map<const std::vector<Token>*, size_t> group_of;
-  for (size_t i = 0; i < requests.size(); ++i) {
-    const auto [place, is_new] = group_of.try_emplace(requests[i].prompt.get(), groups_.size());
-    if (is_new) groups_.push_back(std::make_unique<Group>(cache));
-    groups_[place->second]->requests.push_back(i);
+}
+
+void Scheduler::enlist(std::span<const size_t> requests) {
+  for (const size_t index : requests) {
+    const auto [place, is_new] = group_of_.try_emplace(requests_[index].prompt.get(), groups_.size());
+    const size_t group = place->second;
+    if (is_new) groups_.push_back(std::make_unique<Group>(cache_));
+    // All of a prompt's requests had started before this one came.
+    if (group < next_group_ && groups_[group]->num_started == groups_[group]->requests.size())
+      open_groups_.push_back(group);
+    groups_[group]->requests.push_back(index);
   }
+  num_unstarted_ += requests.size();
+}
+
+void Scheduler::enlist_all() {
+  std::vector<size_t> all(requests_.size());
+  std::iota(all.begin(), all.end(), 0);
+  enlist(all);
+}
+
+size_t Scheduler::room() const {
+  const size_t taken_on = running_.size() + preempted_.size() + num_unstarted_;
+  return static_cast<size_t>(config_.max_batch) - std::min(static_cast<size_t>(config_.max_batch), taken_on);
 }
 
 std::vector<Work> Scheduler::plan(int64_t workers) {

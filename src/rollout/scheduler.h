@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "model/kv_cache.h"
@@ -59,7 +60,13 @@ int64_t longest_cached(int64_t prompt_tokens, const SchedulerConfig& config);
 // Not thread-safe. Cache and requests must outlive it; every request must fit the cache alone.
 class Scheduler {
  public:
+  // With none enlisted.
   Scheduler(model::KvCache& cache, std::span<const Request> requests, const SchedulerConfig& config);
+  // Takes these requests on, by index, each once.
+  void enlist(std::span<const size_t> requests);
+  void enlist_all();
+  // How many more may be enlisted until there are as many as may be in flight.
+  size_t room() const;
   // From the next admission on.
   void limit_batch(int64_t max_batch) { config_.max_batch = max_batch; }
   bool is_done() const { return running_.empty() && preempted_.empty() && num_unstarted_ == 0; }
@@ -90,7 +97,8 @@ class Scheduler {
   model::KvCache& cache_;
   std::span<const Request> requests_;
   // state
-  SchedulerConfig config_;  // all but max_batch is constant
+  SchedulerConfig config_;                                          // all but max_batch is constant
+  std::unordered_map<const std::vector<Token>*, size_t> group_of_;  // by prompt
   std::vector<std::unique_ptr<Group>> groups_;
   std::vector<size_t> open_groups_;  // started, and some requests are not
   size_t next_group_ = 0;

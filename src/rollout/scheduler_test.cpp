@@ -4,6 +4,7 @@
 
 #include <map>
 #include <set>
+#include <utility>
 
 namespace ropd::rollout {
 namespace {
@@ -102,6 +103,7 @@ TEST(Scheduler, RunsEveryRequestToItsEnd) {
   const auto requests = make_requests({{10, 3}, {40, 4}, {1, 5}, {33, 1}});
   model::KvCache cache(small(), model::Precision::f32, 100, 32);
   Scheduler scheduler(cache, requests, config());
+  scheduler.enlist_all();
   const auto length = [](size_t request) { return static_cast<int64_t>(request * 7 % 50 + 1); };
   const Play result = play(cache, scheduler, length);
   ASSERT_EQ(result.response_lengths.size(), requests.size());
@@ -113,6 +115,7 @@ TEST(Scheduler, PrefillsASharedPromptOnce) {
   const auto requests = make_requests({{90, 10}});
   model::KvCache cache(small(), model::Precision::f32, 200, 32);
   Scheduler scheduler(cache, requests, config());
+  scheduler.enlist_all();
   const Play result = play(cache, scheduler, [](size_t) { return 5; });
   // 89 prompt tokens once, then for each sample the last prompt token and four drawn ones.
   EXPECT_EQ(result.rows, 89 + 10 * 5);
@@ -122,6 +125,7 @@ TEST(Scheduler, KeepsThePromptForSamplesThatStartLater) {
   const auto requests = make_requests({{90, 6}});
   model::KvCache cache(small(), model::Precision::f32, 200, 32);
   Scheduler scheduler(cache, requests, config(/*max_batch=*/1));
+  scheduler.enlist_all();
   const Play result = play(cache, scheduler, [](size_t) { return 5; });
   EXPECT_EQ(result.rows, 89 + 6 * 5);
   EXPECT_EQ(result.most_running, 1);
@@ -132,6 +136,7 @@ TEST(Scheduler, SharesTheMemoryOfAPrompt) {
   const auto requests = make_requests({{900, 10}});
   model::KvCache cache(small(), model::Precision::f32, 60, 32);
   Scheduler scheduler(cache, requests, config());
+  scheduler.enlist_all();
   const Play result = play(cache, scheduler, [](size_t) { return 20; });
   EXPECT_GE(result.most_running, 9);
   EXPECT_EQ(scheduler.num_preemptions(), 0u);
@@ -141,6 +146,7 @@ TEST(Scheduler, RunsPromptsInChunksNextToDecoding) {
   auto requests = make_requests({{5, 2}, {500, 1}});
   model::KvCache cache(small(), model::Precision::f32, 200, 32);
   Scheduler scheduler(cache, requests, config(64, /*chunk=*/40));
+  scheduler.enlist_all();
   const Play result = play(cache, scheduler, [](size_t) { return 60; });
   EXPECT_LE(result.most_rows, 40 + 2);
   EXPECT_LE(result.steps, 2 + 500 / 40 + 1 + 60)
@@ -152,6 +158,7 @@ TEST(Scheduler, PreemptsWhenPagesRunOutAndLosesNothing) {
   for (const int64_t num_pages : {6, 7, 9, 13}) {  // the longest needs 6 pages alone
     model::KvCache cache(small(), model::Precision::f32, num_pages, 32);
     Scheduler scheduler(cache, requests, config());
+    scheduler.enlist_all();
     const Play result = play(cache, scheduler, [](size_t request) { return request % 2 ? 100 : 77; });
     EXPECT_EQ(result.response_lengths.size(), requests.size()) << num_pages;
     for (const auto& [request, response] : result.response_lengths)
@@ -159,6 +166,7 @@ TEST(Scheduler, PreemptsWhenPagesRunOutAndLosesNothing) {
   }
   model::KvCache cache(small(), model::Precision::f32, 9, 32);
   Scheduler scheduler(cache, requests, config());
+  scheduler.enlist_all();
   play(cache, scheduler, [](size_t) { return 100; });
   EXPECT_GT(scheduler.num_preemptions(), 0u) << "or this test shows nothing";
 }
@@ -167,6 +175,7 @@ TEST(Scheduler, SharesSequencesOutToWorkers) {
   const auto requests = make_requests({{3, 40}});
   model::KvCache cache(small(), model::Precision::f32, 400, 32);
   Scheduler scheduler(cache, requests, config());
+  scheduler.enlist_all();
   const Play result = play(
       cache, scheduler, [](size_t) { return 9; }, /*workers=*/4);
   EXPECT_EQ(result.most_in_a_step, 10);
@@ -181,6 +190,7 @@ TEST(Scheduler, PreemptsNothingThatIsInAStep) {
       for (uint32_t chance = 0; chance < 20; ++chance) {
         model::KvCache cache(small(), model::Precision::f32, num_pages, 32);
         Scheduler scheduler(cache, requests, config());
+        scheduler.enlist_all();
         const Play result = play(
             cache, scheduler, [](size_t request) { return request % 2 ? 100 : 77; }, workers, chance);
         for (const auto& [request, response] : result.response_lengths)
@@ -196,6 +206,7 @@ TEST(Scheduler, KeepsToTheBatchLimit) {
   const auto requests = make_requests({{3, 40}});
   model::KvCache cache(small(), model::Precision::f32, 400, 32);
   Scheduler scheduler(cache, requests, config(/*max_batch=*/7));
+  scheduler.enlist_all();
   EXPECT_EQ(play(cache, scheduler, [](size_t) { return 9; }).most_running, 7);
 }
 
@@ -203,6 +214,7 @@ TEST(Scheduler, TakesANewBatchLimitFromTheNextAdmissionOn) {
   const auto requests = make_requests({{3, 40}});
   model::KvCache cache(small(), model::Precision::f32, 400, 32);
   Scheduler scheduler(cache, requests, config(/*max_batch=*/7));
+  scheduler.enlist_all();
   scheduler.limit_batch(3);
   int64_t most_at_first = 0;
   const Play result = play(cache, scheduler, [&](size_t request) {
@@ -215,12 +227,31 @@ TEST(Scheduler, TakesANewBatchLimitFromTheNextAdmissionOn) {
   EXPECT_EQ(result.response_lengths.size(), 40u);
 }
 
+TEST(Scheduler, TakesRequestsOnAsTheyCome) {
+  const auto requests = make_requests({{90, 6}, {20, 2}});
+  model::KvCache cache(small(), model::Precision::f32, 200, 32);
+  Scheduler scheduler(cache, requests, config(/*max_batch=*/7));
+  EXPECT_TRUE(scheduler.is_done());
+  EXPECT_EQ(scheduler.room(), 7u);
+  scheduler.enlist(std::vector<size_t>{0, 1, 6});
+  EXPECT_EQ(scheduler.room(), 4u);
+  bool is_first = true;
+  const Play result = play(cache, scheduler, [&](size_t) {
+    if (std::exchange(is_first, false)) scheduler.enlist(std::vector<size_t>{2, 3, 4, 5, 7});
+    return 5;
+  });
+  EXPECT_EQ(result.response_lengths.size(), requests.size());
+  EXPECT_TRUE(scheduler.is_done());
+  EXPECT_EQ(scheduler.room(), 7u);
+}
+
 TEST(Scheduler, EndsResponsesAtTheLimitAndAtTheContext) {
   EXPECT_EQ(longest_cached(10, config()), 109);
   EXPECT_EQ(longest_cached(950, config()), 999);
   const auto requests = make_requests({{10, 1}, {950, 1}});
   model::KvCache cache(small(), model::Precision::f32, 400, 32);
   Scheduler scheduler(cache, requests, config());
+  scheduler.enlist_all();
   const Play result = play(cache, scheduler, [](size_t) { return -1; });
   EXPECT_EQ(result.response_lengths.at(0), 100);
   EXPECT_EQ(result.response_lengths.at(1), 50);

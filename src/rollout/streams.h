@@ -15,6 +15,10 @@ inline RandomStream training_stream(uint64_t seed, uint64_t step) {
   return {seed, "training round at step " + std::to_string(step)};
 }
 
+inline bool is_training_stream(const RandomStream& stream) {
+  return stream.name.starts_with("training round ");
+}
+
 // A bank, by what is frozen in it and by its size: a larger one does not begin with the rows of a smaller.
 inline RandomStream bank_stream(uint64_t seed, const std::string& name, uint64_t responses) {
   return {seed, name + " of " + std::to_string(responses)};

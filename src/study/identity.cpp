@@ -76,6 +76,7 @@ const std::vector<std::string_view>& neutral_keys() {
                                                      "train.teacher_memory_gb",
                                                      "train.optimizer_storage",
                                                      "train.max_skipped_steps",
+                                                     "train.teacher_ranks",
                                                      "checkpoint",
                                                      "eval",
                                                      "alarms",

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/sealed_json.h"
 
 namespace ropd::study {
@@ -19,7 +20,9 @@ void note_inputs(const Path& folder, const std::map<std::string, std::string>& c
   const Json before = seen;
   for (const auto& [name, content] : contents) {
     const auto found = seen.find(name);
-    if (found != seen.end() && *found != content && !accepts_changes)
+    const bool has_changed = found != seen.end() && *found != content;
+    if (has_changed && accepts_changes) log_warning(name, ": has changed; what depends on it is made anew");
+    if (has_changed && !accepts_changes)
       fail(name, ": is not what ", folder.string(),
            " was made from (changed or damaged); put it back, or `ropd study --accept-changed-inputs` makes "
            "everything that depends on it anew");

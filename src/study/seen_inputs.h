@@ -9,7 +9,7 @@
 namespace ropd::study {
 
 // Remembers the contents (name -> hash) of inputs that the folder has not seen yet. Fails when one that it has
-// seen is another now, unless changes are accepted. Studies that share a folder share the file.
+// seen is another now; where changes are accepted a warning names it. Studies that share a folder share the file.
 void note_inputs(const Path& folder, const std::map<std::string, std::string>& contents,
                  bool accepts_changes);
 

@@ -27,8 +27,9 @@ model::Adapter first_adapter(const io::ModelDirectory& start, const AdapterSecti
   return adapter;
 }
 
-AdapterLearner::AdapterLearner(AdapterBase base, model::Adapter adapter, LearnerConfig config)
-    : FlatLearner(adapter.on(base.weights), adapter.values(), adapter.slots(), std::move(config)),
+AdapterLearner::AdapterLearner(AdapterBase base, model::Adapter adapter, LearnerConfig config,
+                               comm::World& world)
+    : FlatLearner(adapter.on(base.weights), adapter.values(), adapter.slots(), std::move(config), world),
       base_(std::move(base)),
       base_fingerprint_(io::base_fingerprint(base_.directory->tensors())),
       adapter_(std::move(adapter)) {}

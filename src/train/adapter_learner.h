@@ -25,7 +25,8 @@ model::Adapter first_adapter(const io::ModelDirectory& start, const AdapterSecti
 
 class AdapterLearner final : public FlatLearner {
  public:
-  AdapterLearner(AdapterBase base, model::Adapter adapter, LearnerConfig config);
+  AdapterLearner(AdapterBase base, model::Adapter adapter, LearnerConfig config,
+                 comm::World& world = comm::solo_crew().world());
   // An adapter directory.
   void save_model(const Path& path, const std::string& description) const override;
   // Fails unless it is an adapter of the same matrices, ranks and scales on the same base.

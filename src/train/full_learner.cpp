@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <cstring>
+#include <type_traits>
 
 #include "base/error.h"
 #include "base/memory_info.h"
@@ -12,9 +14,10 @@ namespace ropd::train {
 namespace {
 
 // The vectors of a checkpoint: one list each for saving and loading.
-constexpr const char *kFirstMoment = "exp_avg", *kSecondMoment = "exp_avg_sq", *kRunningMean = "running_mean",
-                     *kPreviousMean = "previous_mean", *kMaster = "master";
-constexpr const char* kMasterFile = "master.safetensors";
+constexpr const char *kMomentsFile = "optimizer.safetensors", *kMeansFile = "trigger.safetensors",
+                     *kMasterFile = "master.safetensors", *kMaster = "master";
+constexpr const char* kMoments[] = {"exp_avg", "exp_avg_sq"};
+constexpr const char* kMeans[] = {"running_mean", "previous_mean"};
 
 std::vector<optim::TensorRange> tensor_ranges(std::span<const model::ParameterSlot> slots) {
   std::vector<optim::TensorRange> tensors;
@@ -30,20 +33,22 @@ FloatStorage vector_of(size_t size, const std::optional<Path>& folder) {
 }  // namespace
 
 FlatLearner::FlatLearner(model::Weights weights, std::span<float> values,
-                         std::vector<model::ParameterSlot> slots, LearnerConfig config)
+                         std::vector<model::ParameterSlot> slots, LearnerConfig config, comm::World& world)
     : config_(std::move(config)),
       slots_(std::move(slots)),
       tensors_(tensor_ranges(slots_)),
+      slices_(world, values.size()),
       values_(values),
       weights_(std::move(weights)),
-      first_moment_(vector_of(values.size(), config_.optimizer_folder)),
-      second_moment_(vector_of(values.size(), config_.optimizer_folder)),
+      first_moment_(vector_of(slices_.own().size(), config_.optimizer_folder)),
+      second_moment_(vector_of(slices_.own().size(), config_.optimizer_folder)),
       optimizer_(config_.adamw, first_moment_.values(), second_moment_.values()) {
   weights_.execution.keeps_memory = config_.keeps_memory;
   if (!config_.has_statistics) return;
-  running_mean_ = vector_of(values_.size(), config_.statistics_folder);
-  previous_mean_ = vector_of(values_.size(), config_.statistics_folder);
-  statistics_.emplace(running_mean_.values(), previous_mean_.values());
+  running_mean_ = vector_of(slices_.own().size(), config_.statistics_folder);
+  previous_mean_ = vector_of(slices_.own().size(), config_.statistics_folder);
+  statistics_.emplace(running_mean_.values(), previous_mean_.values(),
+                      [this](const std::vector<double>& sums) { return slices_.total(sums); });
 }
 
 model::Gradients& FlatLearner::provide_gradient() {
@@ -51,15 +56,43 @@ model::Gradients& FlatLearner::provide_gradient() {
   return *gradient_;
 }
 
+std::span<const float> FlatLearner::summed_gradient() const {
+  if (!is_alone()) return own_gradient_;
+  assert(gradient_);
+  return gradient_->values();
+}
+
+void FlatLearner::release_gradient() {
+  gradient_.reset();
+  own_gradient_ = {};
+}
+
+std::optional<optim::NonFinite> FlatLearner::find_non_finite() const {
+  ByteWriter own;
+  if (const auto found = optim::find_non_finite(summed_gradient(), {}))
+    own.put(uint64_t{found->index + slices_.own().begin}).put(found->value).put(uint64_t{found->count});
+  std::optional<optim::NonFinite> first;
+  for (const auto& part : comm::gather(slices_.world(), own.bytes(), comm::Tag::sums)) {
+    if (part.empty()) continue;
+    ByteReader reader(part);
+    optim::NonFinite found;
+    found.index = reader.get<uint64_t>();
+    reader.get(found.value);
+    const auto count = reader.get<uint64_t>();
+    if (!first) first = found;
+    first->count += count;
+  }
+  if (first) optim::name_place(*first, tensors_);
+  return first;
+}
+
 // The norm, and whether the gradient may be used.
 MinibatchGradient FlatLearner::judge(MinibatchGradient result) {
-  result.norm = optim::global_norm(gradient_->values());
-  if (!std::isfinite(result.norm) || !std::isfinite(result.sums.weighted_loss)) {
-    const auto found = optim::find_non_finite(gradient_->values(), tensors_);
-    result.not_finite =
-        found ? optim::describe(*found, gradient_->values().size()) : "the loss is not finite";
-    if (!config_.keeps_memory) gradient_.reset();
-  }
+  result.norm = std::sqrt(slices_.total(optim::squares_by_block(summed_gradient())));
+  if (std::isfinite(result.norm) && std::isfinite(slices_.leaders(result.sums.weighted_loss))) return result;
+  const auto found = find_non_finite();
+  result.not_finite = found ? optim::describe(*found, values_.size()) : "the loss is not finite";
+  if (!config_.keeps_memory) release_gradient();
   return result;
 }
 
@@ -68,16 +101,57 @@ MinibatchGradient FlatLearner::gradient(std::span<const distill::Shard> minibatc
   distill::GradientConfig own = config;
   own.precision = config_.precision;
   own.trace_budget_bytes = config_.activation_bytes;
+  const auto teacher = [&](std::span<const distill::TrainingItem> items) {
+    return scorer.teacher_rows(items);
+  };
   MinibatchGradient result;
   for (const distill::Shard& shard : minibatch) result.microbatches += static_cast<uint32_t>(shard.size());
-  result.sums = distill::minibatch_gradient(
-      provide_gradient(), memory_, weights_, minibatch, own,
-      [&](std::span<const distill::TrainingItem> items) { return scorer.teacher_rows(items); });
+  result.sums =
+      is_alone() ? distill::minibatch_gradient(provide_gradient(), memory_, weights_, minibatch, own, teacher)
+                 : spread_gradient(minibatch, own, teacher);
   return judge(result);
+}
+
+// In rounds of one shard a rank, so that what owners add comes in the order of shards.
+distill::GradientSums FlatLearner::spread_gradient(std::span<const distill::Shard> minibatch,
+                                                   const distill::GradientConfig& config,
+                                                   const distill::TeacherRowsSource& teacher) {
+  const size_t ranks = static_cast<size_t>(slices_.world().size()),
+               rounds = (minibatch.size() + ranks - 1) / ranks;
+  own_gradient_.resize(slices_.own().size());
+  const auto fold = [&](size_t round, std::span<const float> gradient) {
+    const size_t active = std::min(ranks, minibatch.size() - round * ranks);
+    slices_.fold(own_gradient_, gradient, static_cast<int>(active), round == 0);
+  };
+  std::vector<size_t> own;
+  for (size_t s = static_cast<size_t>(slices_.world().rank()); s < minibatch.size(); s += ranks)
+    own.push_back(s);
+  std::vector<distill::GradientSums> sums;  // of own shards
+  distill::shard_gradients(
+      memory_, [&] { return model::Gradients(slots_, weights_.config.num_layers); }, weights_, minibatch, own,
+      config, teacher,
+      [&](size_t shard, std::span<const float> gradient, const distill::GradientSums& of_shard) {
+        fold(shard / ranks, gradient);
+        sums.push_back(of_shard);
+      });
+  for (size_t round = own.size(); round < rounds; ++round) fold(round, {});
+
+  const auto bytes = std::as_bytes(std::span(sums));
+  const auto parts = comm::gather(slices_.world(), bytes, comm::Tag::sums);
+  distill::GradientSums total;
+  for (size_t s = 0; !parts.empty() && s < minibatch.size(); ++s) {
+    distill::GradientSums of_shard;
+    static_assert(std::is_trivially_copyable_v<distill::GradientSums>);
+    assert((s / ranks + 1) * sizeof of_shard <= parts[s % ranks].size());
+    std::memcpy(&of_shard, parts[s % ranks].data() + s / ranks * sizeof of_shard, sizeof of_shard);
+    total += of_shard;
+  }
+  return total;
 }
 
 // One chain from zero over all microbatches.
 MinibatchGradient FlatLearner::gradient(std::span<const distill::SupervisedMicrobatch> minibatch) {
+  assert(is_alone());
   provide_gradient().clear();
   MinibatchGradient result{.microbatches = static_cast<uint32_t>(minibatch.size())};
   for (const distill::SupervisedMicrobatch& microbatch : minibatch) {
@@ -92,8 +166,8 @@ MinibatchGradient FlatLearner::gradient(std::span<const distill::SupervisedMicro
 }
 
 void FlatLearner::observe(double scale) {
-  assert(statistics_ && gradient_);
-  statistics_->observe(gradient_->values(), scale);
+  assert(statistics_);
+  statistics_->observe(summed_gradient(), scale);
 }
 
 curriculum::Comparison FlatLearner::compare() {
@@ -102,10 +176,11 @@ curriculum::Comparison FlatLearner::compare() {
 }
 
 void FlatLearner::update(double learning_rate, double gradient_scale) {
-  assert(gradient_);
   optimizer_.set_learning_rate(learning_rate);
-  optimizer_.update(values_, gradient_->values(), gradient_scale);
-  if (!config_.keeps_memory) gradient_.reset();
+  const comm::Slice own = slices_.own();
+  optimizer_.update(values_.subspan(own.begin, own.size()), summed_gradient(), gradient_scale);
+  slices_.share(values_);
+  if (!config_.keeps_memory) release_gradient();
 }
 
 std::vector<io::StoredTensor> FlatLearner::tensors() const {
@@ -118,20 +193,28 @@ std::vector<io::StoredTensor> FlatLearner::tensors() const {
 }
 
 LearnerState FlatLearner::save(const Path& folder, const std::string& description) const {
-  save_model(folder / "model", description);
-  if (config_.stored != DType::f32) {
-    const SavedVector master[] = {{kMaster, values_}};
-    save_vectors(folder / kMasterFile, master, tensors_);
+  if (slices_.leads()) {
+    save_model(folder / "model", description);
+    if (config_.stored != DType::f32) {
+      const SavedVector master[] = {{kMaster, values_}};
+      save_vectors(folder / kMasterFile, master, tensors_);
+    }
   }
-  const SavedVector moments[] = {{kFirstMoment, first_moment_.values()},
-                                 {kSecondMoment, second_moment_.values()}};
-  save_vectors(folder / "optimizer.safetensors", moments, tensors_);
+  const auto save = [&](const char* file, std::span<const char* const> names,
+                        std::span<const std::span<const float>> vectors) {
+    slices_.save(vectors, [&](std::span<const SavedVector::Read> reads) {
+      std::vector<SavedVector> saved;
+      for (size_t i = 0; i < reads.size(); ++i) saved.emplace_back(names[i], reads[i]);
+      save_vectors(folder / file, saved, tensors_);
+    });
+  };
+  save(kMomentsFile, kMoments,
+       std::vector<std::span<const float>>{first_moment_.values(), second_moment_.values()});
   LearnerState state{.updates = optimizer_.updates()};
   if (statistics_) {
     // By role, as the statistics tell it: closing an iteration exchanges the two.
-    const SavedVector means[] = {{kRunningMean, statistics_->running_mean()},
-                                 {kPreviousMean, statistics_->previous_mean()}};
-    save_vectors(folder / "trigger.safetensors", means, tensors_);
+    save(kMeansFile, kMeans,
+         std::vector<std::span<const float>>{statistics_->running_mean(), statistics_->previous_mean()});
     state.statistics = statistics_->state();
   }
   return state;
@@ -139,22 +222,31 @@ LearnerState FlatLearner::save(const Path& folder, const std::string& descriptio
 
 // From the master copy; without one, model/ is it.
 void FlatLearner::restore(const Path& folder, const LearnerState& state) {
-  const bool is_exact = load_model(folder / "model");
-  if (std::filesystem::exists(folder / kMasterFile)) {
-    const RestoredVector master[] = {{kMaster, values_}};
-    load_vectors(folder / kMasterFile, master, tensors_);
-  } else if (!is_exact) {
-    fail(folder.string(), ": model/ is rounded (not F32) and there is no ", kMasterFile,
-         "; training goes on from exact f32 values only");
+  if (slices_.leads()) {
+    const bool is_exact = load_model(folder / "model");
+    if (std::filesystem::exists(folder / kMasterFile)) {
+      const RestoredVector master[] = {{kMaster, values_}};
+      load_vectors(folder / kMasterFile, master, tensors_);
+    } else if (!is_exact) {
+      fail(folder.string(), ": model/ is rounded (not F32) and there is no ", kMasterFile,
+           "; training goes on from exact f32 values only");
+    }
   }
-  const RestoredVector moments[] = {{kFirstMoment, first_moment_.values()},
-                                    {kSecondMoment, second_moment_.values()}};
-  load_vectors(folder / "optimizer.safetensors", moments, tensors_);
+  slices_.copy_from_leader(values_);
+  const auto load = [&](const char* file, std::span<const char* const> names,
+                        std::span<const std::span<float>> vectors) {
+    slices_.load(vectors, [&](std::span<const RestoredVector::Write> writes) {
+      std::vector<RestoredVector> restored;
+      for (size_t i = 0; i < writes.size(); ++i) restored.emplace_back(names[i], writes[i]);
+      load_vectors(folder / file, restored, tensors_);
+    });
+  };
+  load(kMomentsFile, kMoments,
+       std::vector<std::span<float>>{first_moment_.values(), second_moment_.values()});
   optimizer_ = optim::AdamW(config_.adamw, first_moment_.values(), second_moment_.values(), state.updates);
   if (!statistics_ || !state.statistics) return;
-  const RestoredVector means[] = {{kRunningMean, statistics_->running_mean()},
-                                  {kPreviousMean, statistics_->previous_mean()}};
-  load_vectors(folder / "trigger.safetensors", means, tensors_);
+  load(kMeansFile, kMeans,
+       std::vector<std::span<float>>{statistics_->running_mean(), statistics_->previous_mean()});
   statistics_->restore(*state.statistics);
 }
 
@@ -164,8 +256,9 @@ uint64_t FlatLearner::saved_bytes() const {
   return (vectors * sizeof(float) + rounded) * values_.size();
 }
 
-FullLearner::FullLearner(model::Parameters parameters, LearnerConfig config, io::SaveModelOptions model_files)
-    : FlatLearner(parameters.weights(), parameters.values(), parameters.slots(), std::move(config)),
+FullLearner::FullLearner(model::Parameters parameters, LearnerConfig config, io::SaveModelOptions model_files,
+                         comm::World& world)
+    : FlatLearner(parameters.weights(), parameters.values(), parameters.slots(), std::move(config), world),
       parameters_(std::move(parameters)),
       model_files_(std::move(model_files)) {}
 

@@ -1,35 +1,28 @@
-// The parts of a run that computes in this process: one local implementation of each seam, over the models
-// and settings of a run.
+// The parts of a run at its leader, or alone: those that compute (train/run_parts.h) and the supply of rollouts
+// over the run's folder.
 #pragma once
-#include "distill/local_scorer.h"
 #include "io/run_directory.h"
-#include "model/bounded_model.h"
-#include "rollout/local_generator.h"
-#include "train/adapter_learner.h"
-#include "train/model_pair.h"
 #include "train/rollout_supply.h"
+#include "train/run_parts.h"
 #include "train/trainer.h"
 
 namespace ropd::train {
 
-class LocalRun {
+class LocalRun : public RunParts {
  public:
   // References must outlive the run. The student starts from config.student, or from config.continue_from
-  // (weights and optimizer).
+  // (weights and optimizer). The other ranks of the crew have been called (call_to_run).
   LocalRun(const TrainConfig& config, const io::RunDirectory& directory, const ModelPair& models,
-           const QuerySet& queries, const distill::StageProgress& progress = {});
-  LocalRun(const LocalRun&) = delete;  // the parts refer to each other
-  LocalRun& operator=(const LocalRun&) = delete;
+           const QuerySet& queries, const distill::StageProgress& progress = {},
+           comm::Crew& crew = comm::solo_crew());
 
-  const std::unique_ptr<FlatLearner> owned_learner;
-  FlatLearner& learner;
-  rollout::LocalGenerator generator;
-  model::BoundedModel teacher;
-  distill::LocalScorer scorer;
+  // Whether a trigger may watch the gradients of this run.
+  static bool has_statistics(const TrainConfig& config);
+
   RolloutSupply supply;
   RunState start;  // what the trainer begins with
 
-  TrainerSeams seams() { return {supply, scorer, learner}; }
+  TrainerSeams seams() { return {supply, crew_scorer, crew_learner}; }
 };
 
 }  // namespace ropd::train

@@ -28,6 +28,7 @@
 #include "model/kv_cache.h"
 #include "model/weights.h"
 #include "train/minibatch.h"
+#include "train/rank_slices.h"
 
 namespace ropd::train {
 namespace {
@@ -117,15 +118,17 @@ void add_sampling(std::vector<MemoryItem>& items, const TrainConfig& config, con
 
 // What is held from the beginning to the end of a run.
 std::vector<MemoryItem> lasting_items(const TrainConfig& config, const PlannedModels& models,
-                                      const Trainable& trainable) {
+                                      const Trainable& trainable, int ranks) {
   std::vector<MemoryItem> items;
   if (trainable.is_adapter) items.push_back({"student weights (mapped, frozen)", models.student_bytes, ""});
   items.push_back({trainable.is_adapter ? "adapter (f32)" : "student weights (f32 master)",
                    4 * trainable.parameters, ""});
   if (config.train.optimizer_storage == Storage::memory)
-    items.push_back({"AdamW state", 8 * trainable.parameters, "train.optimizer_storage=file"});
+    items.push_back(
+        {"AdamW state", 8 * trainable.parameters / elements(ranks), "train.optimizer_storage=file"});
   if (make_curriculum(config).can_watch() && config.trigger.storage == Storage::memory)
-    items.push_back({"trigger (two gradients)", 8 * trainable.parameters, "trigger.storage=file"});
+    items.push_back(
+        {"trigger (two gradients)", 8 * trainable.parameters / elements(ranks), "trigger.storage=file"});
   return items;
 }
 
@@ -177,18 +180,28 @@ void add_teacher(std::vector<MemoryItem>& items, const TeacherPlan& plan, const 
                      phase});
 }
 
+// The summed gradient and those of shards; on several ranks a slice of the first, and of the others those that a
+// rank computes at a time (FlatLearner).
+void add_gradients(std::vector<MemoryItem>& items, const ModelConfig& student, uint64_t parameters,
+                   uint64_t shards, int ranks) {
+  const uint64_t count = elements(ranks);
+  const auto execution = model::choose_execution(student, read_memory_info().total_bytes);
+  const uint64_t alone = distill::num_shard_gradients(execution, shards),
+                 held = ranks == 1                                       ? alone
+                        : execution.sharing == model::Sharing::sequences ? (shards + count - 1) / count
+                                                                         : 1;
+  items.push_back(
+      {ranks == 1 ? "gradient" : "gradient (own slice)", 4 * parameters / count, "", Phase::updates});
+  items.push_back({"gradients of shards", 4 * parameters * held, "train.shards=1", Phase::updates});
+}
+
 void add_updates(std::vector<MemoryItem>& items, const TrainConfig& config, const PlannedModels& models,
-                 const Trainable& trainable) {
+                 const Trainable& trainable, int ranks) {
   const ModelConfig& student = models.student;
   const uint64_t tokens = trained_tokens(config, student);
-  items.push_back({"gradient", 4 * trainable.parameters, "", Phase::updates});
+  add_gradients(items, student, trainable.parameters, std::min(config.train.shards, minibatch_size(config)),
+                ranks);
   add_merged_layer(items, trainable, Phase::updates);
-  items.push_back(
-      {"gradients of shards",
-       4 * trainable.parameters *
-           distill::num_shard_gradients(model::choose_execution(student, read_memory_info().total_bytes),
-                                        std::min(config.train.shards, minibatch_size(config))),
-       "train.shards=1", Phase::updates});
   items.push_back({"activations", activation_bytes(config, student, tokens),
                    "train.microbatch_tokens, train.activation_memory_gb or rollout.max_response_tokens",
                    Phase::updates});
@@ -211,7 +224,7 @@ void plan_memory(Plan& plan, const TrainConfig& config, const PlannedModels& mod
   const uint64_t scored = scored_tokens(config, models.student),
                  trained = trained_tokens(config, models.student);
   std::vector<MemoryItem>& items = plan.memory;
-  items = lasting_items(config, models, trainable);
+  items = lasting_items(config, models, trainable, plan.ranks);
   const uint64_t lasting = sum_of(items), usable = usable_bytes(machine);
   plan.teacher = plan_teacher(
       config, models, teacher_budget(config).value_or(usable > lasting ? usable - lasting : 0), positions);
@@ -220,7 +233,7 @@ void plan_memory(Plan& plan, const TrainConfig& config, const PlannedModels& mod
                    "rollout.max_response_tokens", Phase::student_scoring});
   add_merged_layer(items, trainable, Phase::student_scoring);
   add_teacher(items, plan.teacher, models.teacher, scored, positions, Phase::teacher_scoring);
-  add_updates(items, config, models, trainable);
+  add_updates(items, config, models, trainable, plan.ranks);
   if (objective_config(config, {}).needs_full_teacher()) {
     add_teacher(items, plan.teacher, models.teacher, trained, 0, Phase::updates);
     items.push_back({"teacher states", trained * elements(models.teacher.hidden_size) * sizeof(float),
@@ -275,10 +288,16 @@ void plan_time(Plan& plan, const TrainConfig& config, const PlannedModels& model
   const double layers = static_cast<double>(models.student.num_layers),
                kept = static_cast<double>(
                    kept_layers(config, models.student, trained_tokens(config, models.student)));
+  // Ranks beyond the shards have no part in the gradient.
+  const double ranks = plan.ranks,
+               learners = static_cast<double>(std::min<uint64_t>(elements(plan.ranks), config.train.shards)),
+               teacher_seconds = plan.teacher.reads_ahead
+                                     ? std::max(teacher / ranks, plan.teacher.read_seconds)
+                                     : teacher / ranks + plan.teacher.read_seconds;
   plan.seconds_per_iteration =
-      ((needs_sampling(config) ? 2 : 1) + (trainable.is_adapter ? 2 : 3) + (1 - kept / layers)) * student +
-      (plan.teacher.reads_ahead ? std::max(teacher, plan.teacher.read_seconds)
-                                : teacher + plan.teacher.read_seconds);
+      (needs_sampling(config) ? 2 : 1) * student / ranks +
+      ((trainable.is_adapter ? 2 : 3) + (1 - kept / layers)) * student / learners + teacher_seconds +
+      static_cast<double>(plan.minibatches.size() * plan.step_bytes) / network_bytes(10);
 }
 
 }  // namespace
@@ -378,6 +397,8 @@ Plan make_plan(const TrainConfig& config, const Machine& machine, const PlannedM
   plan.student_parameters = models.student_parameters;
   plan.teacher_parameters = models.teacher_parameters;
   plan.trained_parameters = trainable.parameters;
+  plan.ranks = machine.ranks;
+  plan.step_bytes = step_bytes(trainable.parameters, config.train.shards, machine.ranks);
   plan.assumed_length = std::max(1.0, static_cast<double>(config.rollout.max_response_tokens) / 4);
   plan.available_bytes = memory.available_bytes;
   plan_memory(plan, config, models, trainable, memory);
@@ -443,7 +464,12 @@ std::string plan_text(const Plan& plan) {
                           : fmt::format(", an adapter of {} is trained",
                                         format_count(static_cast<double>(plan.trained_parameters))),
                       format_count(static_cast<double>(plan.teacher_parameters)), teacher_text(plan));
-  text += "memory\n";
+  if (plan.ranks > 1)
+    text += fmt::format("ranks        {}; each sends {} a step: {:.2f} s at 10 Gbit/s, {:.2f} s at 100\n",
+                        plan.ranks, format_bytes(static_cast<double>(plan.step_bytes)),
+                        static_cast<double>(plan.step_bytes) / network_bytes(10),
+                        static_cast<double>(plan.step_bytes) / network_bytes(100));
+  text += plan.ranks > 1 ? "memory of a rank\n" : "memory\n";
   std::optional<Phase> phase;
   for (const MemoryItem& item : plan.memory) {
     if (item.phase != phase) {

@@ -29,6 +29,7 @@ struct Machine {
   double flops = 1e11;               // of products: measure_flops()
   double read_bytes_per_second = 0;  // of the teacher's files: measure_teacher_reads(); 0 = not known
   std::optional<uint64_t> memory_bytes = {};  // free; nothing = what is free here
+  int ranks = 1;                              // processes, each on such a machine
 };
 
 // What a run changes: every parameter of the student, or those of an adapter beside weights that stay mapped
@@ -74,6 +75,9 @@ struct Plan {
   double seconds_per_iteration = 0;
   uint64_t trained_parameters = 0;  // all of the student's, or an adapter's
   uint64_t student_parameters = 0, teacher_parameters = 0;
+  // ranks: memory above is each one's, time that of all together over a network of 10 Gbit/s
+  int ranks = 1;
+  uint64_t step_bytes = 0;  // that a rank sends for each optimization step
 };
 
 // The shapes that a plan is made from, with what is counted from them once.
@@ -85,6 +89,9 @@ struct PlannedModels {
 };
 PlannedModels read_shapes(const TrainConfig& config);
 Trainable trainable_of(const TrainConfig& config, const PlannedModels& models);
+
+// Bytes a second of a network by its name in Gbit/s.
+constexpr double network_bytes(double gigabits) { return gigabits * 1e9 / 8; }
 
 // Floating-point operations a second of a large f32 product, measured for a fraction of a second.
 double measure_flops();

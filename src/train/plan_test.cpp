@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/tiny_world.h"
+#include "train/rank_slices.h"
 
 namespace ropd::train {
 namespace {
@@ -77,6 +78,21 @@ TEST(Plan, AnAdapterCountsByItsOwnParametersAndTheStudentAsStored) {
   EXPECT_LT(plan.seconds_per_iteration, all.seconds_per_iteration);
   EXPECT_THAT(plan_text(plan), HasSubstr("is trained"));
   EXPECT_THAT(plan_text(all), testing::Not(HasSubstr("is trained")));
+}
+
+TEST(Plan, RanksDivideWhatIsOwnedInSlicesAndShareTheWork) {
+  const test::TinyWorld world;
+  const auto config = world.config("run", {"train.shards=8", "train.minibatch=10"});
+  const Plan one = make_plan(config, {.flops = 1e9}), four = make_plan(config, {.flops = 1e9, .ranks = 4});
+  EXPECT_EQ(one.step_bytes, 0u);
+  EXPECT_EQ(bytes_of(four, "AdamW"), bytes_of(one, "AdamW") / 4);
+  EXPECT_EQ(bytes_of(four, "trigger"), bytes_of(one, "trigger") / 4);
+  EXPECT_EQ(bytes_of(four, "gradient (own slice)"), bytes_of(one, "gradient") / 4);
+  EXPECT_EQ(bytes_of(four, "gradients of shards"), 2 * 4 * one.student_parameters) << "two shards a rank";
+  EXPECT_EQ(bytes_of(four, "student weights"), bytes_of(one, "student weights"));
+  EXPECT_EQ(four.step_bytes, step_bytes(one.student_parameters, 8, 4));
+  EXPECT_LT(four.seconds_per_iteration, one.seconds_per_iteration);
+  EXPECT_THAT(plan_text(four), testing::AllOf(HasSubstr("ranks        4"), HasSubstr("100")));
 }
 
 TEST(Plan, APhaseCountsWhatItNeedsAndWhatIsAlwaysHeld) {

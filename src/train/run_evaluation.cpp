@@ -11,8 +11,6 @@
 #include "eval/responses.h"
 #include "eval/samples.h"
 #include "eval/suite.h"
-#include "rollout/fingerprint.h"
-#include "rollout/local_generator.h"
 #include "stats/answer_metrics.h"
 
 namespace ropd::train {
@@ -28,19 +26,17 @@ void check_evaluation(const TrainConfig& config, const ModelPair& models) {
 }
 
 bool evaluate_student(const TrainConfig& config, const io::RunDirectory& directory, const ModelPair& models,
-                      const model::Weights& student, uint64_t step) {
+                      rollout::Generator& generator, const model::Weights& student, uint64_t step) {
   const auto suite = eval::load_suite(*config.eval.suite, config.eval.data);
   const Path folder = directory.evaluation(fmt::format("step-{:05}", step));
   if (std::filesystem::exists(folder / "summary.json")) return true;
-  rollout::EngineConfig engine_config;
-  engine_config.max_response_tokens = static_cast<int64_t>(config.eval.max_tokens);
-  engine_config.eos_ids = models.eos_ids;
-  rollout::LocalGenerator engine(student, config.rollout.precision, engine_config, step);
+  generator.replace_weights({.step = step});
   const auto& tokenizer = models.student_renderer->tokenizer();
   const auto generated =
-      eval::generate_responses(engine, suite, tokenizer, models.student_renderer->chat_template(), folder,
+      eval::generate_responses(generator, suite, tokenizer, models.student_renderer->chat_template(), folder,
                                {config.student + " after " + std::to_string(step) + " steps",
-                                rollout::weights_fingerprint(student), config.seed});
+                                generator.fingerprint({.step = step}), config.seed});
+  generator.release();
   if (!generated.is_finished) return false;
   // A teacher with another tokenizer would need its own prompts; then only the student's side is shown.
   eval::write_samples(

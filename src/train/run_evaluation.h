@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "io/run_directory.h"
-#include "model/weights.h"
+#include "rollout/generator.h"
 #include "train/model_pair.h"
 #include "train/train_config.h"
 
@@ -16,8 +16,9 @@ bool is_evaluation_due(const EvalConfig& config, uint64_t iteration, uint64_t to
 void check_evaluation(const TrainConfig& config, const ModelPair& models);
 
 // Generates what is missing and scores it; one line on the log. False after a stop request: calling again
-// goes on.
+// goes on. The generator's current policy is the student, which has made `step` steps; `student`: its weights in
+// this process, for the samples.
 bool evaluate_student(const TrainConfig& config, const io::RunDirectory& directory, const ModelPair& models,
-                      const model::Weights& student, uint64_t step);
+                      rollout::Generator& generator, const model::Weights& student, uint64_t step);
 
 }  // namespace ropd::train

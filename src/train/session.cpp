@@ -75,8 +75,9 @@ struct SessionStart {
 class Session {
  public:
   Session(const TrainConfig& config, io::RunDirectory directory, RunInputs inputs, io::InputLedger ledger,
-          const SessionHooks& hooks, SessionStart start)
+          const SessionHooks& hooks, SessionStart start, comm::Crew& crew)
       : config_(config),
+        crew_(crew),
         directory_(std::move(directory)),
         hooks_(hooks),
         start_(std::move(start)),
@@ -128,7 +129,8 @@ class Session {
                           make_samples(iteration, rollouts, scores, queries_,
                                        models_.student_renderer->tokenizer(), config_.metrics.samples));
       };
-    LocalRun local(config_, directory_, models_, queries_, hooks.on_progress);
+    call_to_run(crew_, config_, models_, LocalRun::has_statistics(config_));
+    LocalRun local(config_, directory_, models_, queries_, hooks.on_progress, crew_);
     Trainer trainer(config_, local.seams(), local.start, hooks);
     running = &trainer;
     first_step_ = trainer.step();
@@ -146,7 +148,7 @@ class Session {
                              [&](const RunStatus& status) { progress_file.write(status); });
     double checkpoint_seconds = 0;
     // A session may have ended inside the evaluation behind the iteration that was restored.
-    if (trainer.is_between_iterations() && !evaluate_if_due(trainer, local.learner)) return stop(trainer);
+    if (trainer.is_between_iterations() && !evaluate_if_due(trainer, local)) return stop(trainer);
     while (!trainer.is_done()) {
       run_progress.begin_iteration(trainer.iteration());
       auto record = trainer.iterate();
@@ -168,7 +170,7 @@ class Session {
       const auto before = std::chrono::steady_clock::now();
       if (is_due || trainer.is_done() || is_kept(trainer.step())) save(trainer);
       checkpoint_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
-      if (!evaluate_if_due(trainer, local.learner)) return stop(trainer);
+      if (!evaluate_if_due(trainer, local)) return stop(trainer);
       if (stop_requested() && !trainer.is_done()) return stop(trainer);
     }
     check_budget(config_, trainer, first_consumed_, first_step_);
@@ -177,6 +179,7 @@ class Session {
   }
 
   const TrainConfig config_;
+  comm::Crew& crew_;
   io::RunDirectory directory_;
   const SessionHooks& hooks_;
   const SessionStart start_;
@@ -194,12 +197,12 @@ class Session {
       first_length_mean_;  // of the run's first iteration: what the length alarm compares with
 
   // Behind the iterations that are due and have no summary yet. False after a stop request.
-  bool evaluate_if_due(const Trainer& trainer, const FlatLearner& learner) {
+  bool evaluate_if_due(const Trainer& trainer, LocalRun& local) {
     const auto begin = std::chrono::steady_clock::now();
     const uint64_t closed = trainer.iteration() - 1;
     const bool is_due = closed > 0 && is_evaluation_due(config_.eval, closed, config_.train.iterations);
-    const bool is_finished =
-        !is_due || evaluate_student(config_, directory_, models_, learner.weights(), trainer.step());
+    const bool is_finished = !is_due || evaluate_student(config_, directory_, models_, local.crew_evaluator,
+                                                         local.learner.weights(), trainer.step());
     evaluation_seconds_ = 0;
     if (is_due)
       evaluation_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -361,27 +364,29 @@ void give_up_checkpoints(const io::RunDirectory& directory) {
 
 }  // namespace
 
-RunInputs check_start(const TrainConfig& config) {
+RunInputs check_start(const TrainConfig& config, int ranks) {
   io::RunDirectory::require_new(config.output);
   // What cannot fit is refused before a file is written. Time is not asked for, so nothing is measured.
-  if (!config.continue_from) check_fits(config);
+  if (!config.continue_from) check_fits(config, {.ranks = ranks});
   return load_inputs(config);
 }
 
-RunOutcome start_run(const TrainConfig& config, const std::string& command_line, const SessionHooks& hooks) {
+RunOutcome start_run(const TrainConfig& config, const std::string& command_line, const SessionHooks& hooks,
+                     comm::Crew& crew) {
   const std::string yaml = config_to_yaml(config, true);
   io::InputLedger ledger(Path(config.output) / "inputs.json", io::InputLedger::New{});
-  RunInputs inputs = load_and_hold(ledger, config, [&] { return check_start(config); });
+  RunInputs inputs = load_and_hold(ledger, config, [&] { return check_start(config, crew.world().size()); });
   ledger.set_config(yaml);
   ledger.set_directory(std::filesystem::current_path());
   auto directory =
       io::RunDirectory::create(config.output, yaml, io::describe_environment(command_line), ledger.text());
-  return Session(config, std::move(directory), std::move(inputs), std::move(ledger), hooks, {command_line})
+  return Session(config, std::move(directory), std::move(inputs), std::move(ledger), hooks, {command_line},
+                 crew)
       .run();
 }
 
 RunOutcome resume_run(const Path& run_directory, const std::string& command_line, const SessionHooks& hooks,
-                      const ResumeOptions& options) {
+                      const ResumeOptions& options, comm::Crew& crew) {
   auto directory = io::RunDirectory::open(run_directory);
   io::InputLedger ledger(directory.inputs());
   const std::string text = unchanged_config(directory, ledger);
@@ -397,7 +402,8 @@ RunOutcome resume_run(const Path& run_directory, const std::string& command_line
     ledger.set_directory(std::filesystem::current_path());
   }
   if (options.starts_over) give_up_checkpoints(directory);
-  return Session(config, std::move(directory), std::move(inputs), std::move(ledger), hooks, std::move(start))
+  return Session(config, std::move(directory), std::move(inputs), std::move(ledger), hooks, std::move(start),
+                 crew)
       .run();
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "comm/crew.h"
 #include "records/metrics.h"
 #include "train/run_inputs.h"
 #include "train/train_config.h"
@@ -21,11 +22,12 @@ struct SessionHooks {
 
 // Everything that start_run refuses, refused without writing anything: models, queries, banks, a checkpoint
 // to continue from, memory and disk, the output folder.
-RunInputs check_start(const TrainConfig& config);
+RunInputs check_start(const TrainConfig& config, int ranks = 1);
 
-// A new run in config.output. Fails, before the folder is made, when something does not fit.
+// A new run in config.output. Fails, before the folder is made, when something does not fit. The caller leads
+// the crew, whose other ranks assist (train/run_parts.h); results do not depend on their number.
 RunOutcome start_run(const TrainConfig& config, const std::string& command_line,
-                     const SessionHooks& hooks = {});
+                     const SessionHooks& hooks = {}, comm::Crew& crew = comm::solo_crew());
 
 struct ResumeOptions {
   std::vector<std::string> overrides = {};  // settings that change from here on; kept in the run
@@ -36,7 +38,8 @@ struct ResumeOptions {
 // done stays as it is. Works from any directory. Fails when a file the run depends on, its config.yaml
 // included, is not what it was, and when no checkpoint can be used.
 RunOutcome resume_run(const Path& run_directory, const std::string& command_line,
-                      const SessionHooks& hooks = {}, const ResumeOptions& options = {});
+                      const SessionHooks& hooks = {}, const ResumeOptions& options = {},
+                      comm::Crew& crew = comm::solo_crew());
 
 // Starts the run, or goes on with it when config.output holds the same one already.
 RunOutcome start_or_resume_run(const TrainConfig& config, const std::string& command_line,

@@ -11,6 +11,7 @@ namespace {
 constexpr std::array kOfUpdates = {"train.learning_rate", "train.weight_decay", "train.grad_clip"};
 constexpr std::array kOthers = {"train.iterations",
                                 "train.max_skipped_steps",
+                                "train.teacher_ranks",
                                 "train.activation_memory_gb",
                                 "train.teacher_memory_gb",
                                 "train.optimizer_storage",

@@ -2,21 +2,34 @@
 // `<vector>.<parameter>` for each parameter, so that the file explains itself and survives another layout of
 // the flat storage. Exact both ways.
 #pragma once
+#include <functional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "base/file.h"
 #include "optim/clip.h"
 
 namespace ropd::train {
 
+// Vectors may lie anywhere, on other ranks too, so they are read and written through functions, a tensor at a
+// time.
 struct SavedVector {
-  std::string name;               // exp_avg
-  std::span<const float> values;  // [N]
+  using Sink = std::function<void(std::span<const float> piece)>;
+  // Gives the values [offset, offset + size) to the sink in pieces, in order.
+  using Read = std::function<void(size_t offset, size_t size, const Sink& sink)>;
+  SavedVector(std::string vector_name, std::span<const float> values);  // [N] in this process
+  SavedVector(std::string vector_name, Read read_values) : name(std::move(vector_name)), read(read_values) {}
+  std::string name;  // exp_avg
+  Read read;
 };
 struct RestoredVector {
+  using Write = std::function<void(size_t offset, std::span<const float> values)>;
+  RestoredVector(std::string vector_name, std::span<float> values);  // [N] in this process
+  RestoredVector(std::string vector_name, Write write_values)
+      : name(std::move(vector_name)), write(write_values) {}
   std::string name;
-  std::span<float> values;  // [N]
+  Write write;
 };
 
 // tensors cover the vectors without gaps, in order of offset.

@@ -168,6 +168,7 @@ struct OptimizationConfig {
   Rescore rescore = Rescore::iteration;
   Order order = Order::recorded;
   uint64_t max_skipped_steps = 3;
+  uint64_t teacher_ranks = 0;
   Auto<double> activation_memory_gb;
   Auto<double> teacher_memory_gb;
   Storage optimizer_storage = Storage::memory;
@@ -197,6 +198,8 @@ struct OptimizationConfig {
           "which responses share a minibatch: consecutive ones, or as a data-parallel trainer divides them "
           "(every rank's next piece, a rank is a shard), also behind its length balancing");
     field("max_skipped_steps", max_skipped_steps, "stop after so many non-finite steps in a row; 0 = never");
+    field("teacher_ranks", teacher_ranks,
+          "of several processes only the last so many read the teacher and score; 0 = all");
     field("activation_memory_gb", activation_memory_gb,
           "kept between forward and backward; the rest is recomputed", above(0));
     field("teacher_memory_gb", teacher_memory_gb,

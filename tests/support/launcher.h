@@ -9,7 +9,7 @@ inline bool has_mpirun() { return std::system("command -v mpirun > /dev/null 2>&
 
 // The beginning of a shell command.
 inline std::string mpirun(int ranks) {
-  return "mpirun --allow-run-as-root --oversubscribe --bind-to none -q -n " + std::to_string(ranks) + " ";
+  return "mpirun --allow-run-as-root --oversubscribe --bind-to none -n " + std::to_string(ranks) + " ";
 }
 
 }  // namespace ropd::test
