@@ -309,7 +309,7 @@ bool run_paper(const lab::LabOptions& options, const PaperOptions& paper) {
   for (size_t i = 0; i < studies.size(); ++i) {
     const study::Stopwatch watch;
     log_info("=== ", files[i].stem().string(), " (", i + 1, " of ", studies.size(), ")");
-    if (!studies[i]->work({.forecast = &forecast})) return false;
+    if (!studies[i]->work({.accepts_changed_inputs = true, .forecast = &forecast})) return false;
     const std::string tables = studies[i]->write_tables();
     write_page(*studies[i], options.output / (configs[i].name + ".html"));
     const study::TimeSpent spent = watch.spent();
