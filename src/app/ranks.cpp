@@ -61,6 +61,7 @@ comm::Crew& join_crew() {
   comm::Crew& crew = join();
   if (crew.is_alone()) return crew;
   install_stop_handlers();
+  comm::take_launchers_end_as_request();
   settle_in(crew.world(), ranks().settings.has_threads);
   return crew;
 }

@@ -1,5 +1,6 @@
 #include "comm/mpi_world.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -20,6 +21,12 @@
 
 namespace ropd::comm {
 
+namespace {
+
+bool is_open_mpi() { return std::getenv("OMPI_COMM_WORLD_SIZE"); }
+
+}  // namespace
+
 bool is_started_by_launcher() {
   // Open MPI; MPICH and Slurm's PMI; PMIx.
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
@@ -29,9 +36,22 @@ bool is_started_by_launcher() {
 
 std::string launcher_warning() {
   // mpirun hands its parameters to the ranks in this form.
-  if (!std::getenv("OMPI_COMM_WORLD_SIZE") || std::getenv("OMPI_MCA_odls_base_sigkill_timeout")) return "";
-  return "Ctrl-C or SIGTERM to this mpirun leaves ranks one second to save: pass --mca "
-         "odls_base_sigkill_timeout 600, or stop the run with kill -USR1";
+  if (!is_open_mpi() || std::getenv("OMPI_MCA_odls_base_sigkill_timeout")) return "";
+  return "Ctrl-C or SIGTERM to this mpirun leaves ranks two seconds to save: stop the run with kill -USR1, "
+         "or pass "
+         "--mca odls_base_sigkill_timeout 30 for a minute";
+}
+
+void take_launchers_end_as_request() {
+  // Unless it passes on what a shell does with its jobs.
+  if (!is_open_mpi() || std::getenv("OMPI_MCA_orte_forward_job_control")) return;
+  struct sigaction action {};
+  action.sa_sigaction = [](int, siginfo_t* info, void*) {
+    if (info->si_pid == ::getppid()) request_stop();
+  };
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGCONT, &action, nullptr);
 }
 
 #ifdef ROPD_WITH_MPI

@@ -24,6 +24,11 @@ bool is_started_by_launcher();
 // What a person should know of how this launcher ends its ranks; empty: nothing.
 std::string launcher_warning();
 
+// Open MPI's mpirun, interrupted or terminated, sends its ranks SIGCONT at once, SIGTERM odls_base_sigkill_timeout
+// seconds later and SIGKILL as much later again: from here on the first of the three is a stop request
+// (base/stop.h), if it comes from the launcher.
+void take_launchers_end_as_request();
+
 // The world that the launcher made, otherwise one of one. Once in a process. Fails when there is a launcher, but
 // no MPI in this program. What it returns must be left with leave_world() or aborted.
 std::unique_ptr<World> join_world(const MpiSettings& settings = {});

@@ -65,7 +65,7 @@ TEST_F(RunOfSeveralRanks, FewerShardsThanRanksAndWholeDistributionsChangeNothing
   for (const std::string objective : {"full_reverse_kl", "candidates"}) {
     const auto run = [&](const std::string& name, int ranks) {
       const TrainConfig c =
-          config(name, {"objective.kind=" + objective, "train.iterations=2", "train.minibatch=2"});
+          config(name, {"objective.kind=" + objective, "train.iterations=4", "train.minibatch=2"});
       EXPECT_EQ(start(c, ranks), RunOutcome::done);
       return test::results_of(world.path(name));
     };

@@ -12,8 +12,9 @@ inline std::string timeless_metrics(const Path& path) {
   std::string lines;
   std::istringstream metrics(read_file(path));
   for (std::string line; std::getline(metrics, line);) {
+    const Json all = Json::parse(line);
     Json kept = Json::object();
-    for (const auto& [key, value] : Json::parse(line).items())
+    for (const auto& [key, value] : all.items())
       if (key != "unix_time" && !key.starts_with("timing_s/") && !key.starts_with("perf/")) kept[key] = value;
     lines += kept.dump() + "\n";
   }
