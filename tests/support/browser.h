@@ -85,11 +85,11 @@ class Browser {
     }
     return result["result"].value("value", Json());
   }
-  // Until a condition of the page is true.
+  // Until a condition of the page is true; one that cannot be asked yet (an element is not there) is not.
   void wait_for(const std::string& condition) {
     evaluate(
-        "new Promise((done, give_up) => { const condition = () => (" + condition +
-        "); const end = Date.now() + " + std::to_string(kPatienceSeconds) +
+        "new Promise((done, give_up) => { const condition = () => { try { return (" + condition +
+        "); } catch { return false; } }; const end = Date.now() + " + std::to_string(kPatienceSeconds) +
         "000; const look = () => condition() ? done(true) : Date.now() > end ? give_up('never true: ' + "
         "condition + '; the page shows: ' + document.body.innerText.slice(0, 800)) : setTimeout(look, 20); "
         "look(); })");
