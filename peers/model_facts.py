@@ -17,7 +17,7 @@ def greedy(model, prompt_ids, count):
     ids = torch.tensor([prompt_ids])
     with torch.no_grad():
         for _ in range(count):
-            ids = torch.cat([ids, model(ids).logits[:, -1].argmax(-1, keepdim=True)], 1)
+            ids = torch.cat([ids, model(ids, logits_to_keep=1).logits[:, -1].argmax(-1, keepdim=True)], 1)
     return ids[0, len(prompt_ids):].tolist()
 
 

@@ -4,8 +4,11 @@ import subprocess
 
 
 class Report:
-    def __init__(self, program, folder):
+    def __init__(self, program, folder, keeps=False):
+        """keeps: facts of an earlier call stay until they are found anew."""
         self.program, self.folder, self.rows = program, folder, []
+        if keeps and (folder / "facts.json").exists():
+            self.rows = json.loads((folder / "facts.json").read_text())
 
     def ropd(self, *arguments, fails=False):
         """Calls the program; its standard output, or its message when it is meant to fail."""
@@ -15,6 +18,7 @@ class Report:
         return done.stderr if fails else done.stdout
 
     def fact(self, name, ours, theirs, agrees):
+        self.rows = [row for row in self.rows if row["fact"] != name]
         self.rows.append({"fact": name, "ours": str(ours), "theirs": str(theirs), "agrees": bool(agrees)})
         print(f"{'ok  ' if agrees else 'DIFF'}  {name}: ours {ours}, theirs {theirs}", flush=True)
 
