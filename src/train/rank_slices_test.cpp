@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/block_sum.h"
+#include "base/error.h"
 #include "comm/thread_world.h"
 #include "support/test_data.h"
 
@@ -107,6 +108,53 @@ TEST(StepBytes, AreGradientsToOwnersAndParametersToAll) {
   EXPECT_EQ(step_bytes(1000, 8, 2), 4u * (4 * 500 + 500));
   EXPECT_EQ(step_bytes(1000, 8, 8), 4u * (875 + 875));
   EXPECT_EQ(step_bytes(1000, 1, 4), 4u * (750 + 750));
+}
+
+// Another world, and what was sent through it.
+class CountingWorld final : public comm::World {
+ public:
+  explicit CountingWorld(comm::World& world) : world_(world) {}
+  uint64_t sent() const { return sent_; }
+  int rank() const override { return world_.rank(); }
+  int size() const override { return world_.size(); }
+  std::string host() const override { return world_.host(); }
+  void exchange(std::span<const comm::Outgoing> outgoing, std::span<const comm::Incoming> incoming) override {
+    for (const comm::Outgoing& out : outgoing) sent_ += out.bytes.size();
+    world_.exchange(outgoing, incoming);
+  }
+  void send(std::span<const std::byte> bytes, int to, comm::Tag tag) override {
+    sent_ += bytes.size();
+    world_.send(bytes, to, tag);
+  }
+  comm::Message receive(std::optional<int> from, comm::Tag tag) override { return world_.receive(from, tag); }
+  std::optional<comm::Message> try_receive(std::optional<int> from, comm::Tag tag) override {
+    return world_.try_receive(from, tag);
+  }
+  [[noreturn]] void abort(int exit_code) override { fail("not asked for: exit code ", exit_code); }
+
+ private:
+  comm::World& world_;
+  uint64_t sent_ = 0;
+};
+
+TEST(StepBytes, AreWhatRankZeroSendsForAStep) {
+  constexpr size_t kShards = 8, kParameters = 24 * kSumBlock;  // so that slices are equal
+  for (const int ranks : {1, 2, 3, 4, 8, 12})
+    comm::run_thread_world(ranks, [&](comm::World& world) {
+      CountingWorld counting(world);
+      const RankSlices slices(counting, kParameters);
+      std::vector<float> values(kParameters), sum(slices.own().size());
+      const auto size = static_cast<size_t>(ranks);
+      for (size_t first = 0; first < kShards; first += size) {
+        const size_t active = std::min(size, kShards - first);
+        const bool has_shard = static_cast<size_t>(world.rank()) < active;
+        slices.fold(sum, has_shard ? std::span<const float>(values) : std::span<const float>(),
+                    static_cast<int>(active), first == 0);
+      }
+      slices.share(values);
+      if (world.rank() > 0) return;
+      EXPECT_EQ(counting.sent(), step_bytes(kParameters, kShards, ranks)) << ranks;
+    });
 }
 
 }  // namespace

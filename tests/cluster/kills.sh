@@ -22,7 +22,9 @@ while [ "$kills" -lt "$wanted" ]; do
   mpirun --allow-run-as-root --oversubscribe --bind-to none -q -n $ranks "$program" $arguments --quiet \
     2> "$folder/log" &
   mpirun=$!
-  until children=$(pgrep -P $mpirun -x "$(basename "$program")") || ! kill -0 $mpirun 2> /dev/null; do :; done
+  until children=$(pgrep -P $mpirun -x "$(basename "$program")") || ! kill -0 $mpirun 2> /dev/null; do
+    sleep 0.02
+  done
   sleep $((RANDOM % 2)).$((RANDOM % 10))$((RANDOM % 10))
   mapfile -t children < <(pgrep -P $mpirun -x "$(basename "$program")" || true)
   was_killed=no
@@ -35,6 +37,7 @@ while [ "$kills" -lt "$wanted" ]; do
     runs=$((runs + 1))
   elif [ $was_killed = yes ]; then
     kills=$((kills + 1))
+    [ $((kills % 10)) != 0 ] || echo "$kills kills in $sessions sessions"
     killed_in+="$ranks"
   else
     echo "FAILED: session $sessions ended by itself"
