@@ -214,6 +214,7 @@ void Scenarios::add_study() {
   s.command = with_program({"study", world_.path("study.yaml").string()});
   s.go_on = [command = s.command] { return command; };
   s.is_result = is_study_result;
+  s.rests = [](const std::string& inside) { return inside.find("/checkpoints/") != std::string::npos; };
   s.inputs = model_inputs();
   all_.push_back(std::move(s));
 }

@@ -24,6 +24,8 @@ struct Scenario {
   std::function<bool(const std::string& inside)> is_result;
   // Also kept, but not read again when the work goes on: what earlier iterations sampled. May be empty.
   std::function<bool(const std::string& inside)> is_record;
+  // Results that a command which goes on need not read again. May be empty.
+  std::function<bool(const std::string& inside)> rests;
   std::vector<Path> inputs;  // files that it reads, outside of the folder
   Command verify;            // empty where there is nothing that `ropd verify` knows
   bool is_long = false;      // takes seconds: only at random moments

@@ -153,15 +153,18 @@ std::string Trials::wrong_result(bool with_records) const {
   return difference(results_of(scenario_, with_records), with_records ? expected_with_records_ : expected_);
 }
 
-// What is wrong in the results apart from files that were damaged before and that nothing had to read: such
-// damage is found by `ropd verify`, not by a command that goes on elsewhere.
+// What is wrong in the results apart from those that were damaged before, that nothing had to read and that lie
+// there as they were left: such damage is found by `ropd verify`, not by a command that goes on elsewhere.
 std::string Trials::wrong_result_but_for(const Tree& damaged) const {
+  const Tree now = read_tree(scenario_.folder);
   Tree found = results_of(scenario_, /*with_records=*/false), expected = expected_;
-  for (const auto& [inside, entry] : damaged) {
-    const auto before = middle_.find(inside);
-    const auto now = found.find(inside);
-    if (before == middle_.end() || before->second == entry) continue;  // not the damaged one
-    if (now == found.end() || !(now->second == entry)) continue;       // written anew
+  for (const auto& [inside, before] : middle_) {
+    if (!scenario_.rests || !scenario_.rests(inside)) continue;
+    const auto left = damaged.find(inside), still = now.find(inside);
+    const bool is_damaged = left == damaged.end() || !(left->second == before);
+    const bool is_as_left =
+        left == damaged.end() ? still == now.end() : still != now.end() && still->second == left->second;
+    if (!is_damaged || !is_as_left) continue;
     found.erase(inside);
     expected.erase(inside);
   }
