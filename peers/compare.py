@@ -31,7 +31,7 @@ def main():
     if not tokenizers.is_dir():
         sys.exit(f"peers: {tokenizers}: no such folder; the tokenizers of the shared data are needed (--data)")
     arguments.out.mkdir(parents=True, exist_ok=True)
-    torch.set_num_threads(1)  # models so small that a second thread only waits
+    torch.set_num_threads(1)  # enough for models this small
     report = Report(arguments.program, arguments.out, keeps=bool(arguments.parts))
     report.eos_ids = [models.SIZE["eos_token_id"]]
     teacher = arguments.out / "theirs" / "teacher"
