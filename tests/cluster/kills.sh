@@ -11,7 +11,8 @@ RANDOM=${4:-1}
 . "$source_dir/tests/cluster/small_run.sh"
 
 "$program" $(train alone) --quiet
-kills=0 runs=0 sessions=0 killed_in=""
+lines() { wc -l 2> /dev/null < "$1" || echo 0; }
+kills=0 runs=0 sessions=0 in_work=0 killed_in=""
 while [ "$kills" -lt "$wanted" ]; do
   run=run$runs
   if [ -e "$folder/$run/config.yaml" ]; then arguments="resume $folder/$run"; else
@@ -25,7 +26,15 @@ while [ "$kills" -lt "$wanted" ]; do
   until children=$(pgrep -P $mpirun -x "$(basename "$program")") || ! kill -0 $mpirun 2> /dev/null; do
     sleep 0.02
   done
-  sleep $((RANDOM % 2)).$((RANDOM % 10))$((RANDOM % 10))
+  if [ $((RANDOM % 3)) = 0 ]; then
+    sleep $((RANDOM % 2)).$((RANDOM % 10))$((RANDOM % 10))  # wherever it is then, often still starting
+  else
+    # In the middle of the work: after a step that was not there before.
+    steps=$(lines "$folder/$run/metrics.jsonl")
+    while kill -0 $mpirun 2> /dev/null && [ "$(lines "$folder/$run/metrics.jsonl")" -le "$steps" ]; do sleep 0.02; done
+    in_work=$((in_work + 1))
+    sleep 0.$((RANDOM % 2))$((RANDOM % 10))
+  fi
   mapfile -t children < <(pgrep -P $mpirun -x "$(basename "$program")" || true)
   was_killed=no
   if [ ${#children[@]} -gt 0 ] && kill -KILL "${children[RANDOM % ${#children[@]}]}" 2> /dev/null; then
@@ -56,4 +65,4 @@ if [ -e "$folder/$run/config.yaml" ]; then
   same_as_alone $run
   runs=$((runs + 1))
 fi
-echo "$kills kills in $sessions sessions (ranks: $killed_in); $runs runs came to their end with the files of one process"
+echo "$kills kills in $sessions sessions, $in_work behind a new step (ranks: $killed_in); $runs runs came to their end with the files of one process"
