@@ -131,6 +131,29 @@ TEST_F(Ranks, SamplingScoringEvaluatingAndDiagnosingGiveTheSameBytes) {
   EXPECT_EQ(run(test::mpirun(3), "three"), alone);
 }
 
+TEST_F(Ranks, StudyWithSeveralWorkersGivesTheSameTablesAndWeights) {
+  write_file_atomically(folder_ / "study.yaml",
+                        "name: small\nbase: config.yaml\noutput: unset\nset: [eval.suite=null]\nmethods:\n"
+                        "  - {name: current, stages: [{source: current}]}\n"
+                        "  - {name: initial, stages: [{source: initial}]}\n"
+                        "evaluations:\n  - {name: small, suite: " +
+                            (folder_ / "suite.yaml").string() + ", data: " + folder_.path().string() +
+                            ", max_tokens: 16, budgets: [16], precision: f32}\n");
+  const auto run = [&](const std::string& launcher, const std::string& output) {
+    const Outcome found = run_shell(launcher + ROPD_PROGRAM + " study " + (folder_ / "study.yaml").string() +
+                                    " output=" + (folder_ / output).string());
+    EXPECT_EQ(found.exit_code, 0) << found.err;
+    std::map<std::string, std::string> result = {{"tables", found.out}};
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / output))
+      if (entry.path().filename() == "model.safetensors" || entry.path().filename() == "responses.jsonl")
+        result[entry.path().lexically_relative(folder_ / output)] = sha256_file(entry.path());
+    return result;
+  };
+  const auto alone = run("", "alone");
+  EXPECT_GT(alone.size(), 3u);
+  EXPECT_EQ(run(test::mpirun(3) + "-q ", "three"), alone);
+}
+
 TEST_F(Ranks, KilledRankEndsTheRunAndAnotherNumberOfRanksGoesOn) {
   const Outcome killed = disturbed(3, "run", "kill -KILL $(pgrep -P $mpirun ropd | tail -1)");
   ASSERT_NE(killed.exit_code, 0);
