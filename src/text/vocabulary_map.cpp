@@ -32,6 +32,10 @@ VocabularyMap::VocabularyMap(const Tokenizer& student, const Tokenizer& teacher,
     fail("student and teacher have different tokenizers, and the EOS token of the ",
          student_eos ? "teacher" : "student",
          " is not known (expected \"eos_token\" in its tokenizer_config.json): responses could not end");
+  for (size_t value = 0; value < teacher_spells_.size(); ++value) {
+    const char byte = static_cast<char>(value);
+    teacher_spells_[value] = teacher.token_id({&byte, 1}).has_value();
+  }
   teacher_of_.resize(student.vocab_size());
   for (size_t index = 0; index < teacher_of_.size(); ++index) {
     const auto id = static_cast<Token>(index);
@@ -77,13 +81,21 @@ std::string VocabularyMap::describe() const {
   return text.str();
 }
 
-void VocabularyMap::align_text(AlignedResponse& result, std::span<const Token> student_ids) const {
+bool VocabularyMap::can_spell(std::string_view text) const {
+  return std::all_of(text.begin(), text.end(),
+                     [&](char byte) { return teacher_spells_[static_cast<uint8_t>(byte)]; });
+}
+
+bool VocabularyMap::align_text(AlignedResponse& result, std::span<const Token> student_ids) const {
   std::string bytes;
   std::vector<size_t> begin;  // [student_ids] in bytes
   for (const Token id : student_ids) {
     begin.push_back(bytes.size());
     bytes += student_.token_bytes(id);
   }
+  const std::string readable = repair_utf8(bytes);
+  if (!can_spell(readable) || !can_spell(normalize_nfc(readable)))
+    return false;  // whether it normalises or not
   // Control tokens spelled out by the student stay text for the teacher.
   const OffsetEncoding teacher = teacher_.encode_with_offsets(bytes, /*parse_special=*/false);
   const std::vector<size_t> offsets = offsets_after_nfc(bytes);
@@ -99,6 +111,7 @@ void VocabularyMap::align_text(AlignedResponse& result, std::span<const Token> s
     result.teacher_position.push_back(is_aligned && !teacher.ids.empty() ? base + index : -1);
   }
   result.teacher_ids.insert(result.teacher_ids.end(), teacher.ids.begin(), teacher.ids.end());
+  return true;
 }
 
 AlignedResponse VocabularyMap::align(std::span<const Token> student_response) const {
@@ -113,17 +126,18 @@ AlignedResponse VocabularyMap::align(std::span<const Token> student_response) co
   for (size_t begin = 0; begin < student_response.size();) {
     size_t end = begin;
     while (end < student_response.size() && !is_whole(student_response[end])) ++end;
-    if (end > begin) align_text(result, student_response.subspan(begin, end - begin));
+    if (end > begin && !align_text(result, student_response.subspan(begin, end - begin))) break;
     if (end == student_response.size()) break;
     const Token id = student_response[end];
     if (const auto mapped = teacher_id(id)) {
       result.teacher_position.push_back(static_cast<int32_t>(result.teacher_ids.size()));
       result.teacher_ids.push_back(*mapped);
-    } else {
-      align_text(result, student_response.subspan(end, 1));
+    } else if (!align_text(result, student_response.subspan(end, 1))) {
+      break;
     }
     begin = end + 1;
   }
+  result.teacher_position.resize(student_response.size(), -1);  // behind what the teacher cannot read
   result.num_masked =
       static_cast<size_t>(std::count(result.teacher_position.begin(), result.teacher_position.end(), -1));
   return result;

@@ -5,6 +5,7 @@
 //            unmappable and masked from the support.
 // With identical tokenizers the map is the identity and align() copies: nothing is re-tokenized.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -58,17 +59,21 @@ class VocabularyMap {
   // The same response in the teacher's tokens. The student's EOS becomes the teacher's; added tokens of the
   // student are taken over one to one, or read as plain text where the teacher has none; the bytes between
   // them are tokenized afresh by the teacher. Cut characters at the end of a response (not UTF-8) and
-  // stretches that NFC changes have no boundary inside.
+  // stretches that NFC changes have no boundary inside. Bytes outside the teacher's alphabet end its reading: no
+  // position of it follows the same bytes from there on.
   [[nodiscard]] AlignedResponse align(std::span<const Token> student_response) const;
 
  private:
-  void align_text(AlignedResponse& result, std::span<const Token> student_ids) const;
+  // False, with nothing added, where the teacher has no tokens for the text.
+  bool align_text(AlignedResponse& result, std::span<const Token> student_ids) const;
+  bool can_spell(std::string_view text) const;
 
   // constant after construction
   Tokenizer student_, teacher_;
   Token student_eos_ = -1;
   std::vector<Token> teacher_of_;  // [student vocabulary] -1 = unmappable; empty under the identity
   std::vector<Token> unmappable_;
+  std::array<bool, 256> teacher_spells_ = {};  // [bytes] whether the teacher has a token for it
 };
 
 }  // namespace ropd::text

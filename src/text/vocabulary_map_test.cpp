@@ -77,6 +77,21 @@ TEST(VocabularyMap, TakesAddedTokensOverAndReadsUnknownOnesAsText) {
   EXPECT_THAT(aligned.teacher_position, ElementsAre(0, 1, 2, 3, 8));
 }
 
+TEST(VocabularyMap, WhatTheTeacherCannotSpellEndsItsReading) {
+  const Tokenizer student = student_tokenizer();
+  const Tokenizer teacher =
+      TestTokenizer{
+          .tokens = {"a", "b", "c"}, .merges = {}, .added = {{.content = "</s>", .is_special = true}}}
+          .tokenizer();
+  const VocabularyMap map(student, teacher, student.token_id("<end>"), teacher.token_id("</s>"));
+  // student: a | <box> | b | <end>; the teacher has no letter of <box>
+  const AlignedResponse aligned = map.align(std::vector<Token>{0, 9, 1, 7});
+  EXPECT_THAT(aligned.teacher_ids, ElementsAre(*teacher.token_id("a")));
+  EXPECT_THAT(aligned.teacher_position, ElementsAre(0, -1, -1, -1));
+  EXPECT_EQ(aligned.num_masked, 3u);
+  EXPECT_THAT(map.align(std::vector<Token>{3, 0}).teacher_position, ElementsAre(-1, -1));  // d | a
+}
+
 TEST(VocabularyMap, MasksInsideACutCharacterOnly) {
   const VocabularyMap map = letter_map();
   // a | C3 | A9 | b: the teacher has the character as one token; then a response cut after C3.
