@@ -53,8 +53,8 @@ void train(benchmark::State& state, bool is_adapter, kernels::Precision precisio
   model::Adapter adapter(shape(), {.rank = 16});
   std::ranges::fill(adapter.values(), 0.001f);
   const model::Weights all = parameters.weights(), weights = is_adapter ? adapter.on(all) : all;
-  model::Gradients gradients = is_adapter ? model::Gradients(adapter.slots(), shape().num_layers)
-                                          : model::Gradients(shape());
+  model::Gradients gradients =
+      is_adapter ? model::Gradients(adapter.slots(), shape().num_layers) : model::Gradients(shape());
   Rollout rollout{.query_id = "a", .prompt_ids = {1}};
   for (Token t = 1; t < state.range(0); ++t) rollout.response_ids.push_back((t * 97) % 32000);
   const distill::Supervision supervision = supervision_of(rollout);

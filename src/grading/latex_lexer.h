@@ -79,7 +79,7 @@ enum class TokenKind {
 
 struct Token {
   TokenKind kind;
-  std::string text;    // see the kinds
+  std::string text;      // see the kinds
   std::string spelling;  // as written
 };
 

@@ -94,9 +94,8 @@ curriculum::Comparison CrewLearner::compare() {
 }
 
 void CrewLearner::update(double learning_rate, double gradient_scale) {
-  const auto call =
-      crew_.call(duty_, activity("update"),
-                 ByteWriter().put(Duty::update).put(learning_rate).put(gradient_scale).bytes());
+  const auto call = crew_.call(duty_, activity("update"),
+                               ByteWriter().put(Duty::update).put(learning_rate).put(gradient_scale).bytes());
   own_.update(learning_rate, gradient_scale);
   ++updates_;
 }

@@ -42,7 +42,7 @@ class CrewLearnerTest : public testing::TestWithParam<int> {
       comm::Crew crew(ranks_world);
       FullLearner own(test::random_parameters(test::four_blocks(), 1), config(), files(), ranks_world);
       distill::LocalScorer scorer([&] { return own.weights(); }, [&] { return teacher_.weights(); },
-                                   std::nullopt, {});
+                                  std::nullopt, {});
       CrewLearner learner(own, scorer, crew);
       if (spoils && ranks_world.rank() == 1)
         own.parameters().values()[0] = std::numeric_limits<float>::quiet_NaN();

@@ -171,7 +171,8 @@ TEST_F(Manners, CompletionKnowsTheCommandsInsideOfData) {
   EXPECT_EQ(completed("ropd da", 1), "data\n");
   EXPECT_EQ(completed("ropd data pr", 2), "prepare\n");
   EXPECT_EQ(completed("ropd data prepare --no", 3), "--no-han\n");
-  EXPECT_EQ(completed("ropd score --tea", 2), "--teacher --teacher-base --teacher-temperature --teacher-memory-gb\n");
+  EXPECT_EQ(completed("ropd score --tea", 2),
+            "--teacher --teacher-base --teacher-temperature --teacher-memory-gb\n");
   for (const char* shell_name : {"zsh", "fish"})
     EXPECT_THAT(shell(std::string("ropd completion ") + shell_name).out, HasSubstr("no-han"));
 }
