@@ -27,14 +27,14 @@ void report(benchmark::State& state, double m, double n, double k) {
 // All three products of training: 0 = y, 1 = grad_x, 2 = grad_weight.
 void ours(benchmark::State& state) {
   const int64_t m = state.range(0), n = state.range(1), k = state.range(2), form = state.range(3);
-  const auto precision = state.range(4) ? Precision::bf16 : Precision::f32;
+  const auto precision = static_cast<Precision>(state.range(4));
   const auto x = numbers(m * k), w = numbers(n * k), dy = numbers(m * n);
   std::vector<float> y(m * n), dx(m * k), dw(n * k);
   const kernels::WeightView weight{w.data(), DType::f32, n, k};
   for (auto _ : state) {
     if (form == 0) kernels::matmul(y, x, weight, precision);
     if (form == 1) kernels::matmul_grad_x(dx, dy, weight, precision);
-    if (form == 2) kernels::matmul_grad_weight(dw, dy, x, n, k, precision);
+    if (form == 2) kernels::matmul_grad_weight(dw, dy, x, n, k, precision, {});
     benchmark::ClobberMemory();
   }
   report(state, m, n, k);
@@ -42,7 +42,7 @@ void ours(benchmark::State& state) {
 
 void ours_packed(benchmark::State& state) {
   const int64_t m = state.range(0), n = state.range(1), k = state.range(2);
-  const auto precision = state.range(3) ? Precision::bf16 : Precision::f32;
+  const auto precision = static_cast<Precision>(state.range(3));
   const auto x = numbers(m * k), w = numbers(n * k);
   std::vector<float> y(m * n);
   const auto packed = kernels::PackedWeight::pack({w.data(), DType::f32, n, k}, precision);
@@ -83,7 +83,7 @@ void onednn(benchmark::State& state) {
   report(state, m, n, k);
 }
 
-const int kF32 = 0, kBf16 = 1;
+const int kF32 = 0, kBf16 = 1, kTiles = 2;  // as Precision counts
 BENCHMARK(onednn)
     ->Args({512, 3072, 1024, kF32})
     ->Args({512, 1024, 3072, kF32})
@@ -95,6 +95,9 @@ BENCHMARK(ours)
     ->Args({512, 3072, 1024, 1, kF32})
     ->Args({512, 3072, 1024, 2, kF32})
     ->Args({512, 3072, 1024, 0, kBf16})
+    ->Args({512, 3072, 1024, 0, kTiles})
+    ->Args({512, 3072, 1024, 1, kTiles})
+    ->Args({512, 3072, 1024, 2, kTiles})
     ->Args({1024, 1024, 1024, 0, kF32})
     ->Args({4096, 96, 96, 0, kF32})
     ->Args({4096, 96, 96, 1, kF32})
@@ -103,6 +106,11 @@ BENCHMARK(ours)
 BENCHMARK(ours_packed)
     ->Args({1, 151936, 1024, kBf16})
     ->Args({1, 3072, 1024, kBf16})
+    ->Args({1, 151936, 1024, kTiles})
+    ->Args({8, 151936, 1024, kTiles})
+    ->Args({32, 151936, 1024, kTiles})
+    ->Args({64, 3072, 1024, kTiles})
+    ->Args({512, 3072, 1024, kTiles})
     ->Args({8, 151936, 1024, kBf16})
     ->Args({32, 3072, 1024, kBf16})
     ->Args({64, 3072, 1024, kBf16})

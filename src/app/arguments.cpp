@@ -3,8 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 
+#include "base/log.h"
 #include "base/standard_streams.h"
 #include "io/model_path.h"
+#include "kernels/limits.h"
 
 namespace ropd::app {
 
@@ -50,6 +52,19 @@ CLI::Validator is_temperature() {
 CLI::Validator is_seed() {
   return number_in("a whole number from 0 to 9007199254740991",
                    [](double x) { return x >= 0 && x <= 9007199254740991.0 && x == std::floor(x); });
+}
+
+CLI::Validator is_precision() {
+  return CLI::IsMember(
+      std::vector<std::string>(kernels::kPrecisionNames.begin(), kernels::kPrecisionNames.end()));
+}
+
+void mention_tiles(std::initializer_list<std::pair<const char*, kernels::Precision>> settings) {
+  std::string faster;
+  for (const auto& [name, precision] : settings)
+    if (precision == kernels::Precision::bf16) faster += std::string(name) + "bf16_tiles ";
+  if (!faster.empty() && kernels::has_matrix_units())
+    log_info("this machine has matrix units (AMX): ", faster, "would be faster here than bf16");
 }
 
 }  // namespace ropd::app

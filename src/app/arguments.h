@@ -1,6 +1,11 @@
 // Checks and translations of single options that several commands have.
 #pragma once
 #include <CLI/App.hpp>
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+#include "kernels/matmul.h"
 
 namespace ropd::app {
 
@@ -17,5 +22,9 @@ CLI::Validator or_standard_input();
 CLI::Validator number_in(const char* expected, bool (*is_right)(double));
 CLI::Validator is_temperature();  // 1e-6 to 1e6
 CLI::Validator is_seed();         // 0 to 2^53 - 1: what JSON holds exactly
+CLI::Validator is_precision();    // one of kernels::kPrecisionNames
+
+// One line that names the settings which are bf16, where bf16_tiles would be faster on this machine.
+void mention_tiles(std::initializer_list<std::pair<const char*, kernels::Precision>> settings);
 
 }  // namespace ropd::app

@@ -105,20 +105,20 @@ class Bench {
     log_info("kernels: ", kernels::describe_kernels(), "; ", num_threads(), " threads");
     limits_ = kernels::measure_limits(0.5);
     log_info(
-        fmt::format("limits: {:.0f} GFLOP/s f32 and {:.0f} bf16 in registers, {:.0f} in a large f32 "
-                    "product, {:.1f} GB/s reading memory",
-                    limits_.f32_flops / 1e9, limits_.bf16_flops / 1e9, limits_.product_flops / 1e9,
-                    limits_.read_bytes / 1e9));
+        fmt::format("limits: {:.0f} GFLOP/s f32, {:.0f} bf16 and {:.0f} bf16_tiles in registers, {:.0f} in a "
+                    "large f32 product, {:.1f} GB/s reading memory",
+                    limits_.f32_flops / 1e9, limits_.bf16_flops / 1e9, limits_.tiles_flops / 1e9,
+                    limits_.product_flops / 1e9, limits_.read_bytes / 1e9));
     if (measures("decode") || measures("score")) {
       const auto weights = pattern_weights(config_, DType::bf16, 0.02f);
-      if (measures("decode")) decode(weights);
-      if (measures("score")) score(weights, Precision::bf16);
-      if (measures("score")) score(weights, Precision::f32);
+      if (measures("decode"))
+        for (const Precision precision : sampling_precisions()) decode(weights, precision);
+      if (measures("score"))
+        for (const Precision precision : precisions()) score(weights, precision);
     }
     if (measures("train")) {
       malloc_trim(0);  // what the work before has left is not training's
-      train(Precision::f32, train_tokens_);
-      train(Precision::bf16, train_tokens_);
+      for (const Precision precision : precisions()) train(precision, train_tokens_);
       if (is_long_ && !is_tiny()) train(Precision::f32, 16384);
     }
     if (is_tiny() && measures("iteration")) iteration();
@@ -141,7 +141,20 @@ class Bench {
   }
   bool is_tiny() const { return config_.vocab_size < 1000; }
   double flops(Precision precision) const {
-    return precision == Precision::bf16 ? limits_.bf16_flops : limits_.f32_flops;
+    return precision == Precision::bf16_tiles ? limits_.tiles_flops
+           : precision == Precision::bf16     ? limits_.bf16_flops
+                                              : limits_.f32_flops;
+  }
+  // Those that somebody would choose here: without matrix units bf16_tiles is only slower.
+  std::vector<Precision> precisions() const {
+    if (is_tiny() || !kernels::has_matrix_units()) return {Precision::f32, Precision::bf16};
+    return {Precision::f32, Precision::bf16, Precision::bf16_tiles};
+  }
+  std::vector<Precision> sampling_precisions() const {
+    if (is_tiny()) return {Precision::f32};
+    auto result = precisions();
+    std::erase(result, Precision::f32);
+    return result;
   }
 
   int several() const { return is_tiny() ? 10 : 3; }
@@ -194,11 +207,10 @@ class Bench {
 
   // Steps of `sequences` single tokens behind a context; prompts are not prefilled, their pages just count as
   // written.
-  void decode(const model::Weights& weights) {
-    const Precision precision = is_tiny() ? Precision::f32 : Precision::bf16;
+  void decode(const model::Weights& weights, Precision precision) {
     const model::Decoder decoder(model::pack_weights(weights, precision), precision);
     const double weight_bytes =
-        (block_parameters(config_) + head_parameters(config_)) * (precision == Precision::bf16 ? 2 : 4);
+        (block_parameters(config_) + head_parameters(config_)) * (is_bf16(precision) ? 2 : 4);
     const double token_flops = 2 * (block_parameters(config_) + head_parameters(config_));
     const std::vector<int64_t> counts =
         is_tiny() ? std::vector<int64_t>{1, 64, 480} : std::vector<int64_t>{1, 8, 32, 64};
@@ -238,7 +250,7 @@ class Bench {
     const double memory = limits_.read_bytes / (weight_bytes / static_cast<double>(count) + cache_bytes);
     const double compute = flops(precision) / token_flops;
     const bool is_memory_bound = !is_tiny() && memory < compute;
-    measure({{fmt::format("decode, {} sequences, context {}", count, context),
+    measure({{fmt::format("decode {}, context {}, {}", count, context, name_of(precision)),
               static_cast<double>(count * steps), is_memory_bound ? memory : compute,
               [&] { run_steps(steps); }, context <= 32 ? fmt::format("decode {}", count) : ""}},
             is_memory_bound ? Bound::memory : Bound::compute, precision, several());
@@ -252,7 +264,8 @@ class Bench {
     const std::vector<Token> tokens(kTokens, 7);
     const std::vector<model::DecodeRows> rows = {{tokens, 0, pages.data(), true}};
     model::DecodeMemory memory;
-    measure({{"prefill 512, bf16", kTokens, flops(precision) / forward_flops(config_, kTokens, false),
+    measure({{fmt::format("prefill {}, {}", kTokens, name_of(precision)), kTokens,
+              flops(precision) / forward_flops(config_, kTokens, false),
               [&] { decoder.step(memory, cache, rows, [](size_t, std::span<float>) {}); },
               fmt::format("prefill {}", kTokens)}},
             Bound::compute, precision, several());
@@ -274,7 +287,7 @@ class Bench {
     const auto batch = is_tiny() ? rollouts(480, 100) : rollouts(1, 512);
     const double tokens = is_tiny() ? 48000 : 512;
     model::Workspace workspace;
-    measure({{precision == Precision::bf16 ? "score, top 16, bf16" : "score, top 16, f32", tokens,
+    measure({{fmt::format("score, top 16, {}", name_of(precision)), tokens,
               flops(precision) / forward_flops(config_, is_tiny() ? 100 : 512, true),
               [&] {
                 (void)distill::score_student(weights, batch, {.top_k = 16, .precision = precision},
@@ -325,7 +338,7 @@ class Bench {
       shards.back().front().push_back({&batch[i], &supervision[i], 1e-3f});
     }
     const distill::GradientConfig gradient_config{.precision = precision, .trace_budget_bytes = kTraceBytes};
-    const std::string kind = precision == Precision::bf16 ? "train, bf16 products" : "train, f32";
+    const std::string kind = fmt::format("train, {}", name_of(precision));
     const std::string size = is_tiny() ? "" : fmt::format(", {} tokens", length);
     const double tokens = static_cast<double>(is_tiny() ? 12800 : length - 1),
                  passes = flops(precision) /
@@ -403,6 +416,7 @@ void print(const Bench& bench, const std::string& shape, const std::vector<Row>&
                              {"threads", num_threads()},
                              {"f32_flops", bench.limits().f32_flops},
                              {"bf16_flops", bench.limits().bf16_flops},
+                             {"tiles_flops", bench.limits().tiles_flops},
                              {"product_flops", bench.limits().product_flops},
                              {"read_bytes_per_second", bench.limits().read_bytes},
                              {"rows", list}}
@@ -413,12 +427,12 @@ void print(const Bench& bench, const std::string& shape, const std::vector<Row>&
   std::printf("%s   kernels: %s; %zu threads\n", shape.c_str(), kernels::describe_kernels().c_str(),
               num_threads());
   std::printf(
-      "f32 %.0f GFLOP/s, bf16 %.0f GFLOP/s, large f32 product %.0f GFLOP/s, memory %.1f GB/s: the best\n"
+      "f32 %.0f GFLOP/s, bf16 %.0f, bf16_tiles %.0f, large f32 product %.0f, memory %.1f GB/s: the best\n"
       "of this run. Sustained: share of what a large product (or reading memory) did on average right "
       "before\n"
       "and after the work, median.\n\n",
-      bench.limits().f32_flops / 1e9, bench.limits().bf16_flops / 1e9, bench.limits().product_flops / 1e9,
-      bench.limits().read_bytes / 1e9);
+      bench.limits().f32_flops / 1e9, bench.limits().bf16_flops / 1e9, bench.limits().tiles_flops / 1e9,
+      bench.limits().product_flops / 1e9, bench.limits().read_bytes / 1e9);
   std::printf("%-36s %12s %12s  %-8s %7s %11s %12s%s\n", "work", "tok/s", "limit", "bound by", "ratio",
               "sustained", "peak memory",
               peers.empty() ? "" : fmt::format("{:>12} {:>7}", "peer", "ours").c_str());

@@ -53,7 +53,7 @@ struct EvalOptions {
 // Who is asked about the responses kept for reading: the evaluated model alone, or beside the other one of the pair.
 eval::ScoreResponses scorer_of(const EvalOptions& options, const io::ModelDirectory& directory,
                                const model::Weights& weights) {
-  const auto precision = options.precision == "f32" ? model::Precision::f32 : model::Precision::bf16;
+  const auto precision = kernels::precision_named(options.precision);
   const std::string& other_path = options.teacher.empty() ? options.student : options.teacher;
   if (other_path.empty()) return eval::score_by(weights, std::nullopt, precision);
   const bool is_student = !options.teacher.empty();
@@ -109,12 +109,12 @@ void generate(comm::Crew& crew, const EvalOptions& options, const eval::Suite& s
   config.eos_ids = directory->generation().eos_ids;
   config.sampling = options.sampling;
   config.memory_bytes = uint64_t(options.memory_gb * 1e9);
-  rollout::LocalGenerator engine(
-      weights, options.precision == "f32" ? model::Precision::f32 : model::Precision::bf16, config);
+  rollout::LocalGenerator engine(weights, kernels::precision_named(options.precision), config);
   const std::string fingerprint = rollout::weights_fingerprint(weights);
   rollout::CrewGenerator generator(engine, crew);
   require_same_sampling(crew, options.precision, fingerprint, config);
   if (!crew.leads()) assist(crew);
+  mention_tiles({{"--precision ", engine.precision()}});
   crew.expect_service();
   if (options.overwrites) remove_evaluation(options.out);
   const auto result =
@@ -207,7 +207,7 @@ void add_eval(CLI::App& app) {
   command->add_option("--top-p", options->sampling.top_p, "of sampling")->capture_default_str();
   command->add_option("--seed", options->seed, "of sampling")->check(is_seed())->capture_default_str();
   command->add_option("--precision", options->precision, "of matrix products")
-      ->check(CLI::IsMember({"bf16", "f32"}))
+      ->check(is_precision())
       ->capture_default_str();
   command->add_option("--memory-gb", options->memory_gb, "for keys and values (default: what is free)")
       ->check(CLI::Range(0.0, 1e6));

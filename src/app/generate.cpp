@@ -268,13 +268,13 @@ void generate(const GenerateOptions& options, bool as_json) {
     log_warning(options.model, ": names no end-of-sequence id; every response runs to the limit");
   const model::Weights weights = model::map_weights(directory);
   model::check_finite(weights, options.model);
-  rollout::LocalGenerator engine(weights,
-                                 options.precision == "bf16" ? model::Precision::bf16 : model::Precision::f32,
+  rollout::LocalGenerator engine(weights, kernels::precision_named(options.precision),
                                  engine_config(options, directory->generation()));
   const std::string fingerprint = rollout::weights_fingerprint(weights);
   rollout::CrewGenerator generator(engine, crew);
   require_same_sampling(crew, options.precision, fingerprint, engine.config());
   if (!crew.leads()) assist(crew);
+  mention_tiles({{"--precision ", engine.precision()}});
   crew.expect_service();
   const auto requests = rollout::make_requests(queries, 0, options.n, stream_of(options));
   generator.check(requests);
@@ -334,7 +334,7 @@ void add_generate(CLI::App& app) {
   command->add_option("--purpose", options->purpose,
                       "what the responses are for: another name, other draws (never those of training)");
   command->add_option("--precision", options->precision, "of matrix products")
-      ->check(CLI::IsMember({"bf16", "f32"}))
+      ->check(is_precision())
       ->capture_default_str();
   command->add_option("--memory-gb", options->memory_gb, "for keys and values; auto = what is free")
       ->check(CLI::Validator(

@@ -76,7 +76,7 @@ class GivenModels final : public distill::Scorer {
   explicit GivenModels(const Options& options)
       : student_(bounded_model(options.model, options.base, std::nullopt)) {
     config_ = {.top_k = std::min(options.top_k, static_cast<uint32_t>(student_.config().vocab_size)),
-               .precision = options.precision == "bf16" ? kernels::Precision::bf16 : kernels::Precision::f32,
+               .precision = kernels::precision_named(options.precision),
                .temperature = static_cast<float>(options.temperature),
                .batch_tokens = options.batch_tokens};
     teacher_config_ = config_;
@@ -91,8 +91,7 @@ class GivenModels final : public distill::Scorer {
     comm::Facts facts = train::program_facts();
     facts["student"] = rollout::weights_fingerprint(student());
     if (teacher_) facts["teacher"] = rollout::weights_fingerprint(teacher());
-    facts["scoring"] = fmt::format("{} top_k {} temperatures {} {}",
-                                   config_.precision == kernels::Precision::bf16 ? "bf16" : "f32",
+    facts["scoring"] = fmt::format("{} top_k {} temperatures {} {}", name_of(config_.precision),
                                    config_.top_k, config_.temperature, teacher_config_.temperature);
     return facts;
   }
@@ -171,6 +170,7 @@ void run(const Options& options) {
   distill::CrewScorer scorer(models, crew);
   if (!crew.is_alone()) comm::require_agreement(crew.world(), models.facts());
   if (!crew.leads()) assist(crew);
+  mention_tiles({{"--precision ", kernels::precision_named(options.precision)}});
   crew.expect_service();
   const auto rollouts =
       io::read_rollouts(options.rollouts, {.vocab_size = models.student_config().vocab_size});
@@ -227,7 +227,7 @@ void add_score(CLI::App& app) {
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   command->add_option("--precision", options->precision, "of matrix products")
-      ->check(CLI::IsMember({"f32", "bf16"}))
+      ->check(is_precision())
       ->capture_default_str();
   command->add_option("--temperature", options->temperature, "student logits are divided by it")
       ->check(is_temperature())

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "app/arguments.h"
 #include "app/commands.h"
 #include "app/output.h"
 #include "app/plan.h"
@@ -60,6 +61,9 @@ void add_train(CLI::App& app) {
     leader_first(crew, load);
     if (!crew.leads()) end_assisting(train::assist_run(crew, config));
     crew.expect_service();
+    mention_tiles({{"rollout.precision=", config.rollout.precision},
+                   {"train.precision=", config.train.precision},
+                   {"train.teacher_precision=", config.train.teacher_precision}});
     std::string line = "ropd train " + options->config;
     for (const std::string& setting : options->overrides) line += " " + setting;
     report(train::start_run(config, line, {}, crew), config.output);

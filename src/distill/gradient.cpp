@@ -89,7 +89,7 @@ void add_part(Gradients& gradients, GradientSums& sums, TrainingPass& pass, cons
   const kernels::HeadInput head{states, student.head.stored, config.precision};
   if (config.objective.needs_full_teacher())
     kernels::vocab_head_pairs(
-        grad_states, gradients.head(), head, teacher, kernels::kVocabScratchBytes,
+        grad_states, gradients.head(), head, teacher, pass.row_begins(), kernels::kVocabScratchBytes,
         [&](int64_t row, std::span<float> student_logits, std::span<float> teacher_logits) {
           const auto r = static_cast<size_t>(row);
           results[r] =
@@ -97,12 +97,13 @@ void add_part(Gradients& gradients, GradientSums& sums, TrainingPass& pass, cons
                                      position_of(origins[r], config.old_is_current), config.objective);
         });
   else
-    kernels::vocab_head_grad(grad_states, gradients.head(), head.hidden, head.head, head.precision,
-                             kernels::kVocabScratchBytes, [&](int64_t row, std::span<float> logits) {
-                               const auto r = static_cast<size_t>(row);
-                               results[r] = position_gradient(
-                                   logits, position_of(origins[r], config.old_is_current), config.objective);
-                             });
+    kernels::vocab_head_grad(
+        grad_states, gradients.head(), head.hidden, head.head, head.precision, pass.row_begins(),
+        kernels::kVocabScratchBytes, [&](int64_t row, std::span<float> logits) {
+          const auto r = static_cast<size_t>(row);
+          results[r] =
+              position_gradient(logits, position_of(origins[r], config.old_is_current), config.objective);
+        });
 
   pass.backward(gradients, grad_states);
   add_results(sums, origins, results);

@@ -182,7 +182,7 @@ TEST(MinibatchGradient, IsTheFoldOfTheShardsGradientsInOrder) {
 
 TEST(MinibatchGradient, HasTheSameBitsWithAnyThreadsAndInASmallAndALargeModel) {
   const size_t before = num_threads();
-  for (const auto precision : {Precision::f32, Precision::bf16}) {
+  for (const auto precision : {Precision::f32, Precision::bf16, Precision::bf16_tiles}) {
     const auto config = tiny_config(Architecture::qwen3, true);
     const auto student = random_parameters(config, 5), teacher = random_parameters(config, 6);
     const Prepared p = prepare(student, teacher, {});

@@ -62,7 +62,7 @@ TEST(ScoreStudent, EqualsTheOracleOverTheFullVocabulary) {
 TEST(ScoreStudent, DoesNotDependOnTheBatch) {
   const auto parameters = random_parameters(tiny_config(Architecture::qwen2), 2);
   const auto rollouts = some_rollouts();
-  for (const auto precision : {Precision::f32, Precision::bf16}) {
+  for (const auto precision : {Precision::f32, Precision::bf16, Precision::bf16_tiles}) {
     model::Workspace workspace;
     const auto together =
         score_student(parameters.weights(), rollouts, {.top_k = 7, .precision = precision}, workspace);
@@ -163,7 +163,7 @@ TEST_P(StreamedScores, AreThoseOfTheResidentModelBitForBitForAnyMemory) {
                          DType::bf16);
   const auto directory = std::make_shared<const io::ModelDirectory>(folder / "model");
   const auto rollouts = some_rollouts();
-  for (const auto precision : {Precision::f32, Precision::bf16}) {
+  for (const auto precision : {Precision::f32, Precision::bf16, Precision::bf16_tiles}) {
     ScoringConfig config{.top_k = 5, .precision = precision, .temperature = 0.7f};
     model::Workspace workspace;
     const model::Weights resident = model::map_weights(directory);

@@ -171,7 +171,7 @@ Json generation_record(const rollout::Generator& generator, const Suite& suite,
                  {"greedy", sampling.greedy},
                  {"seed", origin.seed},
                  {"stream", stream_of(generator, suite, origin).name},
-                 {"precision", generator.precision() == model::Precision::bf16 ? "bf16" : "f32"}};
+                 {"precision", name_of(generator.precision())}};
   if (!origin.suite_file.empty()) record.update({{"suite_file", origin.suite_file}, {"data", origin.data}});
   return record;
 }

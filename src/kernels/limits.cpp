@@ -108,12 +108,19 @@ Rate measure_dot_products(double seconds) {
   return measure_bursts(seconds, [](float* sink) { return native_bf16_burst(1 << 18, sink); });
 }
 
+Rate measure_tile_products(double seconds) {
+  return measure_bursts(seconds, [](float* sink) { return amx_burst(1 << 16, sink); });
+}
+
+bool has_matrix_units() { return has_amx(); }
+
 std::string describe_kernels() {
   choose_instruction_set();
   const int64_t usable = hwy::SupportedTargets() & HWY_TARGETS;
   const std::string name = hwy::TargetName(usable & -usable);  // the better ones have the lower bits
   return (name.starts_with("AVX3") ? "AVX-512" : name) +
-         (prefers_native_bf16() ? "; bf16 products native (AVX-512 BF16)" : "; bf16 products on f32 units");
+         (prefers_native_bf16() ? "; bf16 products native (AVX-512 BF16)" : "; bf16 products on f32 units") +
+         (has_amx() ? "; bf16_tiles on matrix units (AMX)" : "");
 }
 
 Rate measure_product(double seconds, Precision precision) {
@@ -148,6 +155,7 @@ MachineLimits measure_limits(double seconds) {
   limits.product_flops = measure_product(seconds, Precision::f32).best;
   limits.f32_flops = std::max(limits.f32_flops, measure_multiply_adds(seconds / 2).best);
   limits.bf16_flops = prefers_native_bf16() ? measure_dot_products(seconds).best : limits.f32_flops;
+  limits.tiles_flops = has_amx() ? measure_tile_products(seconds).best : limits.f32_flops;
   limits.read_bytes = measure_reading(seconds).best;
   return limits;
 }

@@ -13,6 +13,8 @@ TEST(MeasureLimits, GivesRatesOfARealMachine) {
   EXPECT_LT(limits.f32_flops, 1e16);
   EXPECT_GT(limits.bf16_flops, 1e8);
   EXPECT_LT(limits.bf16_flops, 1e16);
+  EXPECT_GT(limits.tiles_flops, 1e8);
+  EXPECT_LT(limits.tiles_flops, 1e16);
   EXPECT_GT(limits.read_bytes, 1e7);
 }
 
@@ -20,6 +22,7 @@ TEST(DescribeKernels, NamesInstructionSetAndKindOfBf16) {
   const std::string text = describe_kernels();
   EXPECT_NE(text.find("; bf16 products "), std::string::npos) << text;
   EXPECT_EQ(text.find("native") != std::string::npos, prefers_native_bf16());
+  EXPECT_EQ(text.find("AMX") != std::string::npos, has_matrix_units());
 }
 
 TEST(Rate, IsSustainedAtMostAtItsBest) {

@@ -46,7 +46,7 @@ void merge_low_rank(std::span<float> merged, const WeightView& stored, const Low
 
 void low_rank_grad(std::span<float> grad_a, std::span<float> grad_b, Buffer& scratch,
                    std::span<const float> grad_y, std::span<const float> x, const LowRank& change,
-                   Precision precision) {
+                   Precision precision, std::span<const int64_t> sequence_begins) {
   const int64_t rank = change.rank, inputs = static_cast<int64_t>(grad_a.size()) / rank,
                 outputs = static_cast<int64_t>(grad_b.size()) / rank,
                 tokens = static_cast<int64_t>(x.size()) / inputs;
@@ -54,10 +54,10 @@ void low_rank_grad(std::span<float> grad_a, std::span<float> grad_b, Buffer& scr
   scratch.resize(static_cast<size_t>(tokens * rank));
   matmul(scratch, x, {change.a, DType::f32, rank, inputs}, precision);
   multiply(scratch, change.scale);
-  matmul_grad_weight(grad_b, grad_y, scratch, outputs, rank, precision);
+  matmul_grad_weight(grad_b, grad_y, scratch, outputs, rank, precision, sequence_begins);
   matmul_grad_x(scratch, grad_y, {change.b, DType::f32, outputs, rank}, precision, Update::replace);
   multiply(scratch, change.scale);
-  matmul_grad_weight(grad_a, scratch, x, rank, inputs, precision);
+  matmul_grad_weight(grad_a, scratch, x, rank, inputs, precision, sequence_begins);
 }
 
 }  // namespace ropd::kernels

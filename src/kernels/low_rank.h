@@ -24,10 +24,11 @@ void merge_low_rank(std::span<float> merged, const WeightView& stored, const Low
 
 // Through y = x W'ᵀ, at A and B alone:
 //   adds grad_yᵀ · (scale · (x Aᵀ)) to grad_b [N, r] and (scale · (grad_y B))ᵀ · x to grad_a [r, K].
-// x [T, K], grad_y [T, N]. All four products are chains as in matmul.h; those that are added are chains over
-// tokens, so parts of a batch do not show. `scratch` grows to [T, r].
+// x [T, K], grad_y [T, N]. All four products are those of matmul.h; those that are added sum over tokens, with
+// bf16_tiles sequence by sequence as matmul_grad_weight() does, so parts of a batch do not show. `scratch` grows
+// to [T, r].
 void low_rank_grad(std::span<float> grad_a, std::span<float> grad_b, Buffer& scratch,
                    std::span<const float> grad_y, std::span<const float> x, const LowRank& change,
-                   Precision precision);
+                   Precision precision, std::span<const int64_t> sequence_begins);
 
 }  // namespace ropd::kernels

@@ -79,7 +79,7 @@ void add_gradient(Gradient& sum, const Case& c, float scale, Precision precision
   };
   Buffer scratch;
   low_rank_grad(sum.a, sum.b, scratch, part(c.grad_y, c.shape.outputs), part(c.x, c.shape.inputs),
-                c.change(scale), precision);
+                c.change(scale), precision, {});
 }
 
 Gradient gradient_of(const Case& c, float scale, Precision precision) {
@@ -159,7 +159,7 @@ TEST(LowRankGrad, WithTheIdentityAsAIsScaleTimesTheFullGradientAtB) {
   std::fill(c.a.begin(), c.a.end(), 0.0f);
   for (size_t i = 0; i < 20; ++i) c.a[i * 20 + i] = 1;
   std::vector<float> full(c.w.size());
-  matmul_grad_weight(full, c.grad_y, c.x, 12, 20, Precision::f32);
+  matmul_grad_weight(full, c.grad_y, c.x, 12, 20, Precision::f32, {});
   for (float& value : full) value *= 2;
   EXPECT_EQ(gradient_of(c, 2, Precision::f32).b, full);
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/threads.h"
-#include "kernels/product.h"
+#include "kernels/matmul_test_support.h"
 
 namespace ropd::kernels {
 namespace {
@@ -21,21 +21,13 @@ std::vector<float> numbers(size_t count, uint32_t seed) {
   return values;
 }
 
-float rounded(float value, Precision precision) {
-  return precision == Precision::bf16 ? bf16_to_float(float_to_bf16(value)) : value;
-}
-
-// The contract of matmul.h, word for word.
 std::vector<float> naive(const std::vector<float>& x, const std::vector<float>& w, int64_t m, int64_t n,
                          int64_t k, Precision precision) {
   std::vector<float> y(static_cast<size_t>(m * n));
   for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n; ++j) {
-      float sum = 0;
-      for (int64_t d = 0; d < k; ++d)
-        sum = std::fma(rounded(x[i * k + d], precision), rounded(w[j * k + d], precision), sum);
-      y[i * n + j] = sum;
-    }
+    for (int64_t j = 0; j < n; ++j)
+      y[i * n + j] = summed(
+          0, k, precision, [&](int64_t d) { return x[i * k + d]; }, [&](int64_t d) { return w[j * k + d]; });
   return y;
 }
 
@@ -49,7 +41,7 @@ const Shape kShapes[] = {{20, 50, 1000}, {150, 40, 800}, {1, 1, 1},     {1, 7, 3
                          {13, 200, 96},  {150, 48, 96},  {31, 26, 513}, {1, 513, 700}};
 
 TEST(Matmul, EqualsItsNaiveLoopBitForBit) {
-  for (const auto precision : {Precision::f32, Precision::bf16})
+  for (const auto precision : kPrecisions)
     for (const auto& [m, n, k] : kShapes) {
       const auto x = numbers(m * k, 1), w = numbers(n * k, 2);
       std::vector<float> y(m * n, 7.0f);
@@ -59,7 +51,7 @@ TEST(Matmul, EqualsItsNaiveLoopBitForBit) {
 }
 
 TEST(Matmul, PackedWeightsGiveTheSameBits) {
-  for (const auto precision : {Precision::f32, Precision::bf16})
+  for (const auto precision : kPrecisions)
     for (const auto& [m, n, k] : kShapes) {
       const auto x = numbers(m * k, 3), w = numbers(n * k, 4);
       std::vector<float> plain(m * n), packed(m * n, 5.0f);
@@ -72,28 +64,30 @@ TEST(Matmul, PackedWeightsGiveTheSameBits) {
 // More rows, columns and depth than are packed at a time; some rows are checked against the naive loop.
 TEST(Matmul, LargeProductsArePutTogetherFromTheirPieces) {
   const int64_t m = 1760, n = 1050, k = 3100;
-  const auto x = numbers(m * k, 31), w = numbers(n * k, 32);
-  std::vector<float> y(m * n), packed(m * n), grad_x(m * k, 1.0f), grad_weight(n * k, 1.0f);
-  matmul(y, x, view(w, n, k), Precision::f32);
-  matmul(packed, x, PackedWeight::pack(view(w, n, k), Precision::f32));
-  EXPECT_EQ(y, packed);
-  const auto grad_y = numbers(m * n, 33);
-  matmul_grad_x(grad_x, grad_y, view(w, n, k), Precision::f32);
-  matmul_grad_weight(grad_weight, grad_y, x, n, k, Precision::f32);
-  for (const int64_t i : {0, 71, 72, 1727, 1728, 1759}) {
-    const auto row = std::vector<float>(x.begin() + i * k, x.begin() + (i + 1) * k);
-    const auto want = naive(row, w, 1, n, k, Precision::f32);
-    EXPECT_TRUE(std::equal(want.begin(), want.end(), y.begin() + i * n)) << i;
-    std::vector<float> want_grad(k, 1.0f);
-    for (int64_t j = 0; j < n; ++j)
-      for (int64_t d = 0; d < k; ++d) want_grad[d] = std::fma(grad_y[i * n + j], w[j * k + d], want_grad[d]);
-    EXPECT_TRUE(std::equal(want_grad.begin(), want_grad.end(), grad_x.begin() + i * k)) << i;
-  }
-  for (const int64_t j : {0, 1023, 1024, 1049}) {
-    std::vector<float> want(k, 1.0f);
-    for (int64_t i = 0; i < m; ++i)
-      for (int64_t d = 0; d < k; ++d) want[d] = std::fma(grad_y[i * n + j], x[i * k + d], want[d]);
-    EXPECT_TRUE(std::equal(want.begin(), want.end(), grad_weight.begin() + j * k)) << j;
+  const auto x = numbers(m * k, 31), w = numbers(n * k, 32), grad_y = numbers(m * n, 33);
+  for (const auto precision : {Precision::f32, Precision::bf16_tiles}) {
+    std::vector<float> y(m * n), packed(m * n), grad_x(m * k, 1.0f), grad_weight(n * k, 1.0f);
+    matmul(y, x, view(w, n, k), precision);
+    matmul(packed, x, PackedWeight::pack(view(w, n, k), precision));
+    EXPECT_EQ(y, packed);
+    matmul_grad_x(grad_x, grad_y, view(w, n, k), precision);
+    matmul_grad_weight(grad_weight, grad_y, x, n, k, precision, {});
+    for (const int64_t i : {0, 71, 72, 1727, 1728, 1759}) {
+      const auto row = std::vector<float>(x.begin() + i * k, x.begin() + (i + 1) * k);
+      const auto want = naive(row, w, 1, n, k, precision);
+      EXPECT_TRUE(std::equal(want.begin(), want.end(), y.begin() + i * n)) << i;
+      for (int64_t d = 0; d < k; ++d)
+        ASSERT_EQ(grad_x[i * k + d], summed(
+                                         1, n, precision, [&](int64_t j) { return grad_y[i * n + j]; },
+                                         [&](int64_t j) { return w[j * k + d]; }))
+            << i << " " << d;
+    }
+    for (const int64_t j : {0, 1023, 1024, 1049})
+      for (int64_t d = 0; d < k; ++d)
+        ASSERT_EQ(grad_weight[j * k + d], summed(
+                                              1, m, precision, [&](int64_t i) { return grad_y[i * n + j]; },
+                                              [&](int64_t i) { return x[i * k + d]; }))
+            << j << " " << d;
   }
 }
 
@@ -103,7 +97,7 @@ TEST(Matmul, SeveralWeightsTogetherGiveTheBitsOfEach) {
   for (const int64_t n : sizes) weights.push_back(numbers(n * k, static_cast<uint32_t>(n)));
   const size_t before = num_threads();
   for (const int threads : {1, 2, 3})
-    for (const auto precision : {Precision::f32, Precision::bf16})
+    for (const auto precision : kPrecisions)
       for (const int64_t m : {1, 3, 8, 40, 150}) {
         set_num_threads(threads);
         const auto x = numbers(m * k, 41);
@@ -129,7 +123,7 @@ TEST(Matmul, StoredBf16WeightsEqualTheirFloatValues) {
   std::vector<Bf16> stored(w.size());
   std::vector<float> widened(w.size());
   for (size_t i = 0; i < w.size(); ++i) widened[i] = bf16_to_float(stored[i] = float_to_bf16(w[i]));
-  for (const auto precision : {Precision::f32, Precision::bf16}) {
+  for (const auto precision : kPrecisions) {
     std::vector<float> from_float(m * n), from_bf16(m * n);
     matmul(from_float, x, view(widened, n, k), precision);
     matmul(from_bf16, x, {stored.data(), DType::bf16, n, k}, precision);
@@ -140,7 +134,7 @@ TEST(Matmul, StoredBf16WeightsEqualTheirFloatValues) {
 TEST(Matmul, RowsDoNotDependOnTheirBatchOrThreads) {
   const int64_t m = 64, n = 300, k = 520;
   const auto x = numbers(m * k, 7), w = numbers(n * k, 8);
-  for (const auto precision : {Precision::f32, Precision::bf16}) {
+  for (const auto precision : kPrecisions) {
     std::vector<float> together(m * n);
     matmul(together, x, view(w, n, k), precision);
     for (const int threads : {1, 2, 3}) {
@@ -161,23 +155,23 @@ TEST(Matmul, RowsDoNotDependOnTheirBatchOrThreads) {
 }
 
 TEST(MatmulGradX, EqualsItsNaiveLoopAndAdds) {
-  for (const auto precision : {Precision::f32, Precision::bf16})
+  for (const auto precision : kPrecisions)
     for (const auto& [m, n, k] : kShapes) {
       const auto grad_y = numbers(m * n, 9), w = numbers(n * k, 10), begin = numbers(m * k, 11);
       auto grad_x = begin, want = begin;
       matmul_grad_x(grad_x, grad_y, view(w, n, k), precision);
       for (int64_t i = 0; i < m; ++i)
         for (int64_t d = 0; d < k; ++d)
-          for (int64_t j = 0; j < n; ++j)
-            want[i * k + d] = std::fma(rounded(grad_y[i * n + j], precision),
-                                       rounded(w[j * k + d], precision), want[i * k + d]);
+          want[i * k + d] = summed(
+              want[i * k + d], n, precision, [&](int64_t j) { return grad_y[i * n + j]; },
+              [&](int64_t j) { return w[j * k + d]; });
       ASSERT_EQ(grad_x, want) << m << " " << n << " " << k;
     }
 }
 
 TEST(MatmulGradX, PackedTransposedWeightsGiveTheSameBits) {
   for (const auto& [m, n, k] : kShapes)
-    for (const auto precision : {Precision::f32, Precision::bf16}) {
+    for (const auto precision : kPrecisions) {
       const auto grad_y = numbers(m * n, 17), w = numbers(n * k, 18), begin = numbers(m * k, 19);
       const auto packed = PackedWeight::pack_transposed(view(w, n, k), precision);
       for (const auto update : {Update::add, Update::replace}) {
@@ -195,16 +189,16 @@ TEST(MatmulGradX, PackedTransposedWeightsGiveTheSameBits) {
 }
 
 TEST(MatmulGradWeight, EqualsItsNaiveLoopAndAdds) {
-  for (const auto precision : {Precision::f32, Precision::bf16})
+  for (const auto precision : kPrecisions)
     for (const auto& [m, n, k] : kShapes) {
       const auto grad_y = numbers(m * n, 12), x = numbers(m * k, 13), begin = numbers(n * k, 14);
       auto grad_weight = begin, want = begin;
-      matmul_grad_weight(grad_weight, grad_y, x, n, k, precision);
+      matmul_grad_weight(grad_weight, grad_y, x, n, k, precision, {});
       for (int64_t j = 0; j < n; ++j)
         for (int64_t d = 0; d < k; ++d)
-          for (int64_t i = 0; i < m; ++i)
-            want[j * k + d] = std::fma(rounded(grad_y[i * n + j], precision),
-                                       rounded(x[i * k + d], precision), want[j * k + d]);
+          want[j * k + d] = summed(
+              want[j * k + d], m, precision, [&](int64_t i) { return grad_y[i * n + j]; },
+              [&](int64_t i) { return x[i * k + d]; });
       ASSERT_EQ(grad_weight, want) << m << " " << n << " " << k;
     }
 }
@@ -212,15 +206,34 @@ TEST(MatmulGradWeight, EqualsItsNaiveLoopAndAdds) {
 TEST(MatmulGradWeight, TwoMicrobatchesEqualOne) {
   const int64_t m = 300, n = 40, k = 70, first = 131;  // odd: a pair of tokens is torn apart
   const auto grad_y = numbers(m * n, 15), x = numbers(m * k, 16);
-  for (const auto precision : {Precision::f32, Precision::bf16}) {
+  const int64_t both[] = {0, 40, first, m}, of_first[] = {0, 40, first}, of_second[] = {0, m - first};
+  for (const auto precision : kPrecisions) {
     std::vector<float> once(n * k), twice(n * k);
-    matmul_grad_weight(once, grad_y, x, n, k, precision);
+    matmul_grad_weight(once, grad_y, x, n, k, precision, both);
     matmul_grad_weight(twice, std::span(grad_y).first(first * n), std::span(x).first(first * k), n, k,
-                       precision);
+                       precision, of_first);
     matmul_grad_weight(twice, std::span(grad_y).subspan(first * n), std::span(x).subspan(first * k), n, k,
-                       precision);
+                       precision, of_second);
     EXPECT_EQ(once, twice);
   }
+}
+
+// Behind whole blocks a sequence may be torn apart.
+TEST(MatmulGradWeight, ASequenceGoesOnBehindWholeBlocks) {
+  const int64_t m = 100, n = 9, k = 20, first = 2 * kTokenBlock;
+  const auto grad_y = numbers(m * n, 20), x = numbers(m * k, 21);
+  std::vector<float> once(n * k), twice(n * k);
+  matmul_grad_weight(once, grad_y, x, n, k, Precision::bf16_tiles, {});
+  matmul_grad_weight(twice, std::span(grad_y).first(first * n), std::span(x).first(first * k), n, k,
+                     Precision::bf16_tiles, {});
+  matmul_grad_weight(twice, std::span(grad_y).subspan(first * n), std::span(x).subspan(first * k), n, k,
+                     Precision::bf16_tiles, {});
+  EXPECT_EQ(once, twice);
+}
+
+TEST(Precision, HasAName) {
+  for (const auto precision : kPrecisions) EXPECT_EQ(precision_named(name_of(precision)), precision);
+  EXPECT_EQ(name_of(Precision::bf16_tiles), "bf16_tiles");
 }
 
 }  // namespace

@@ -17,9 +17,15 @@ inline constexpr Bf16 kNoRow = 0, kNoColumn = 0x8000;  // behind an odd depth, i
 void pack_pair_rows(Bf16* to, const Product& product, int64_t row, int64_t rows, int64_t depth0,
                     int64_t depth);
 
-// Panels [panel_begin, panel_end) of B, each [depth / 2][kPairPanel] words; columns behind the last one of B
-// are -0.
+// The same rows for matrix units: as [depth / kTileDepth][rows][kTileDepth / 2] words; what is behind the depth
+// is kNoRow.
+inline constexpr int64_t kTileDepth = 32;
+void pack_tile_rows(Bf16* to, const Product& product, int64_t row, int64_t rows, int64_t depth0,
+                    int64_t depth);
+
+// Panels [panel_begin, panel_end) of B, each [panel_depth / 2][kPairPanel] words, panel_depth >= depth; what is
+// behind the depth and columns behind the last one of B are kNoColumn.
 void pack_pair_panels(Bf16* to, const Product& product, int64_t panel_begin, int64_t panel_end,
-                      int64_t depth0, int64_t depth);
+                      int64_t depth0, int64_t depth, int64_t panel_depth);
 
 }  // namespace ropd::kernels

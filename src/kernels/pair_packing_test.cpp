@@ -64,6 +64,33 @@ TEST(PairPacking, RowsAreWhatTheirDescriptionSays) {
   });
 }
 
+TEST(PairPacking, RowsForMatrixUnitsAreWhatTheirDescriptionSays) {
+  for_every_instruction_set([] {
+    for (const int64_t rows : {1, 5, 8, 12, 31, 32})
+      for (const int64_t depth : {1, 2, 15, 31, 32, 39, 64, 70})
+        for (const bool is_transposed : {false, true}) {
+          constexpr int64_t kRow = 2, kDepth0 = 3, kAllRows = 35, kAllDepth = 75;
+          const auto values = awkward_numbers(kAllRows * kAllDepth);
+          Product p;
+          p.a = values.data();
+          p.a_row_stride = is_transposed ? 1 : kAllDepth;
+          p.a_column_stride = is_transposed ? kAllRows : 1;
+          const int64_t whole_depth = (depth + kTileDepth - 1) / kTileDepth * kTileDepth;
+          std::vector<Bf16> packed(static_cast<size_t>(rows * whole_depth) + 1, 0x7777);
+          pack_tile_rows(packed.data(), p, kRow, rows, kDepth0, depth);
+          EXPECT_EQ(packed.back(), 0x7777) << "written too far";
+          for (int64_t r = 0; r < rows; ++r)
+            for (int64_t k = 0; k < whole_depth; ++k) {
+              const int64_t at = (kRow + r) * p.a_row_stride + (kDepth0 + k) * p.a_column_stride;
+              const Bf16 expected = k < depth ? float_to_bf16(values[static_cast<size_t>(at)]) : kNoRow;
+              const int64_t pair = (k / kTileDepth * rows + r) * kTileDepth + k % kTileDepth / 2 * 2;
+              ASSERT_EQ(packed[static_cast<size_t>(pair + 1 - k % 2)], expected)
+                  << rows << " x " << depth << " at " << r << ", " << k;
+            }
+        }
+  });
+}
+
 // Some full panels and one that B fills partly, from every kind of memory.
 TEST(PairPacking, PanelsAreWhatTheirDescriptionSays) {
   constexpr int64_t kColumns = 3 * kPairPanel + 5, kAllDepth = 45, kDepth0 = 3, kFirst = 1;
@@ -75,7 +102,8 @@ TEST(PairPacking, PanelsAreWhatTheirDescriptionSays) {
   }
   for_every_instruction_set([&] {
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
-      for (const int64_t depth : {1, 2, 15, 16, 39})
+      for (const auto& [depth, extra] :
+           {std::pair<int64_t, int64_t>{1, 0}, {2, 30}, {15, 0}, {16, 16}, {39, 0}, {39, 24}})
         for (const bool is_transposed : {false, true}) {
           Product p;
           p.n = kColumns;
@@ -86,9 +114,9 @@ TEST(PairPacking, PanelsAreWhatTheirDescriptionSays) {
           p.b_row_stride = is_transposed ? 1 : kColumns;
           p.b_column_stride = is_transposed ? kAllDepth : 1;
           const int64_t panels = (kColumns + kPairPanel - 1) / kPairPanel - kFirst,
-                        even_depth = (depth + 1) / 2 * 2;
+                        even_depth = (depth + 1) / 2 * 2 + extra;
           std::vector<Bf16> packed(static_cast<size_t>(panels * even_depth * kPairPanel), 0x7777);
-          pack_pair_panels(packed.data(), p, kFirst, kFirst + panels, kDepth0, depth);
+          pack_pair_panels(packed.data(), p, kFirst, kFirst + panels, kDepth0, depth, even_depth);
           for (int64_t panel = 0; panel < panels; ++panel)
             for (int64_t k = 0; k < even_depth; ++k)
               for (int64_t j = 0; j < kPairPanel; ++j) {

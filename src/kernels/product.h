@@ -49,4 +49,16 @@ void native_bf16_pack(std::byte* panels, const Product& product);
 // Dot products on registers alone, for measuring; returns operations, and something of their result.
 double native_bf16_burst(int64_t rounds, float* sink);
 
+// Products as matrix units compute them (Precision::bf16_tiles, matmul.h): on any processor, and on Intel's AMX.
+// Both read the same panels and give the same bits, except that AMX takes numbers below 2^-126 as zero. has_amx()
+// asks the system for the tile registers, tries the order of additions, and is false where either fails.
+PanelLayout tiles_layout();
+void tiles_product(const Product& product);
+void tiles_products(const Product* products, int64_t count);
+void tiles_pack(std::byte* panels, const Product& product);
+bool has_amx();
+void amx_product(const Product& product);
+void amx_products(const Product* products, int64_t count);
+double amx_burst(int64_t rounds, float* sink);  // as native_bf16_burst
+
 }  // namespace ropd::kernels

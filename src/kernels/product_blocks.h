@@ -5,9 +5,10 @@
 //                            [depth / kUnit][kPanel][kUnit]
 //   pack_a, pack_b           copy rows and a run of panels into that form; pack_a may write kPackSlack
 //                            elements too many
+//   kRowBlock                rows of a deep A block, so many that it stays in L2; a multiple of kRows
 //   kReadsRows               whether tiles() can also take A as stored, rows a_stride apart (0: packed)
-//   tiles(n, rows, panels, ...)  C += A · B panels for n tiles of so many rows one below the other, chains in
-//   order of depth, fetching `ahead` meanwhile
+//   tiles(n, rows, panels, ...)  C += A · B panels for n tiles of so many rows one below the other, in order
+//   of depth, fetching `ahead` meanwhile
 // Threads split columns or rows of C, never the depth, so nothing here can change a result.
 
 // Scratch for packed blocks, one piece of memory for each use. Per thread and kept between calls: a call is
@@ -59,15 +60,14 @@ struct FetchAhead {
 // Deep blocks, so that C is read and written seldom. A panel of this depth no longer stays in L1, but the
 // next tile finds it in L2, and what a tile reads of it is little beside its arithmetic.
 inline constexpr int64_t kDepthBlock = 1024;
-inline constexpr int64_t kDepthInPlace = 512;    // rows of A as stored lie close enough together
-inline constexpr int64_t kRowBlock = 72;         // so many rows of a deep A block stay in L2
-inline constexpr int64_t kCacheLine = 16;        // floats
-inline constexpr int64_t kWorthL1 = 16 << 10;    // bytes; more of B are fetched into L2 only
-inline constexpr int64_t kDepthAtOnce = 3;       // depth blocks, and
-inline constexpr int64_t kRowBlocksAtOnce = 72;  // A blocks (21 MB) and
-inline constexpr int64_t kPanelsAtOnce = 192;    // panels of a depth block (12 MB) that are packed at a time
-inline constexpr int64_t kTasksPerThread = 8;    // enough for an even end
-inline constexpr int64_t kMinTaskPanels = 8;     // fewer would read A too often
+inline constexpr int64_t kDepthInPlace = 512;  // rows of A as stored lie close enough together
+inline constexpr int64_t kCacheLine = 64;      // bytes
+inline constexpr int64_t kWorthL1 = 16 << 10;  // bytes; more of B are fetched into L2 only
+inline constexpr int64_t kDepthAtOnce = 3;     // depth blocks, and
+inline constexpr int64_t kRowsAtOnce = 5184;   // rows of a depth block of A (21 MB) and
+inline constexpr int64_t kPanelsAtOnce = 192;  // panels of a depth block (12 MB) that are packed at a time
+inline constexpr int64_t kTasksPerThread = 8;  // enough for an even end
+inline constexpr int64_t kMinTaskPanels = 8;   // fewer would read A too often
 inline constexpr int64_t kMaxTaskPanels = 64;
 inline constexpr int64_t kStreamRows = 12;       // up to so many, B comes from memory: in long runs,
 inline constexpr int64_t kStreamsPerThread = 4;  // so many of them
@@ -138,16 +138,22 @@ void tiles_down(const Product& p, const typename Kernel::AElement* a, int64_t a_
 }
 
 // A part of the product: rows of C, panels of C, depth.
+template <class Kernel>
 struct Piece {
   int64_t row_begin, row_end, panel_begin, panel_end, depth_begin, depth_end;
   int64_t rows() const { return row_end - row_begin; }
   int64_t panels() const { return panel_end - panel_begin; }
   int64_t rows_per_block() const {
-    return depth_end - depth_begin <= kDepthBlock / 2 ? 2 * kRowBlock : kRowBlock;
+    return depth_end - depth_begin <= kDepthBlock / 2 ? 2 * Kernel::kRowBlock : Kernel::kRowBlock;
   }
   int64_t row_blocks() const { return (rows() + rows_per_block() - 1) / rows_per_block(); }
   int64_t depth_blocks() const { return (depth_end - depth_begin + kDepthBlock - 1) / kDepthBlock; }
 };
+
+template <class Kernel>
+int64_t unit_depth(int64_t depth) {
+  return (depth + Kernel::kUnit - 1) / Kernel::kUnit * Kernel::kUnit;
+}
 
 // The rows of A of a piece, as tiles read them: packed in blocks of about equal height and kDepthBlock
 // columns, each in a place of its own (pack_a writes a little too much, and threads pack different blocks at
@@ -155,14 +161,16 @@ struct Piece {
 template <class Kernel>
 struct RowBlocks {
   using Element = typename Kernel::AElement;
-  static_assert(Kernel::kPackSlack <= kCacheLine && kRowBlock % Kernel::kRows == 0);
-  Piece piece;
+  static_assert(Kernel::kRowBlock % Kernel::kRows == 0 && kDepthBlock % Kernel::kUnit == 0);
+  Piece<Kernel> piece;
   Element* packed = nullptr;
   const float* in_place = nullptr;  // instead: row_begin
   int64_t stride = 0;               // of rows in place; 0: packed
   int64_t block_size() const {
     const int64_t depth = std::min(kDepthBlock, piece.depth_end - piece.depth_begin);
-    return (piece.rows_per_block() * (depth + Kernel::kUnit) / kCacheLine + 2) * kCacheLine;
+    constexpr int64_t kLine = kCacheLine / static_cast<int64_t>(sizeof(Element));
+    return (piece.rows_per_block() * unit_depth<Kernel>(depth) + Kernel::kPackSlack + kLine - 1) / kLine *
+           kLine;
   }
   // Of a block; a multiple of the tile's height.
   int64_t height() const {
@@ -196,11 +204,6 @@ struct Panels {
     return data + (depth0 - depth_begin) * count * Kernel::kPanel + (index - panel_begin) * panel_size;
   }
 };
-
-template <class Kernel>
-int64_t unit_depth(int64_t depth) {
-  return (depth + Kernel::kUnit - 1) / Kernel::kUnit * Kernel::kUnit;
-}
 
 // Rows that are close to each other are read in place as fast as from a packed copy.
 static_assert(kDepthInPlace <= kDepthBlock);  // a tile sees the whole depth of such rows
@@ -249,7 +252,7 @@ void pack_panels_of(const Product& p, const Panels<Kernel, BElement>& b, int64_t
 template <class Kernel, class BElement>
 void product_part(const Product& p, const RowBlocks<Kernel>& a, const Panels<Kernel, BElement>& b,
                   int64_t block, int64_t panel_begin, int64_t panel_end) {
-  const Piece& piece = a.piece;
+  const Piece<Kernel>& piece = a.piece;
   const int64_t row0 = a.first_row(block), row1 = a.first_row(block + 1), rows = row1 - row0;
   const int64_t tiles = (rows + Kernel::kRows - 1) / Kernel::kRows;
   // Few rows: the chains of one panel cannot hide the latency of an fma, so several panels go side by side.
@@ -272,7 +275,7 @@ void product_part(const Product& p, const RowBlocks<Kernel>& a, const Panels<Ker
                            is_last && has_next ? b.panel(panel_begin, depth0 + kDepthBlock, panel_size)
                                                : panel_data + panels * panel_size),
                        static_cast<int32_t>(bytes / (tiles * steps)), bytes > kWorthL1};
-      if (is_last && has_next && rows > kRowBlock / 2)
+      if (is_last && has_next && rows > Kernel::kRowBlock / 2)
         ahead = {
             reinterpret_cast<const char*>(a.block(block, depth0 + kDepthBlock)),
             static_cast<int32_t>(Kernel::kRows * FetchAhead::kDepth * static_cast<int64_t>(sizeof(*a_block))),
@@ -295,7 +298,8 @@ void pack_all(BElement* to, const Product& p) {
 // on a shared machine. A task is one block of rows and some panels.
 struct TaskGrid {
   int64_t row_blocks, panel_tasks, panels_per_task;
-  static TaskGrid of(const Piece& piece, bool is_stream, int threads) {
+  template <class Kernel>
+  static TaskGrid of(const Piece<Kernel>& piece, bool is_stream, int threads) {
     const int64_t panels = piece.panels(), blocks = piece.row_blocks();
     const int64_t wanted = blocks * panels / (kTasksPerThread * threads);
     const int64_t most = is_stream      ? (panels / (kStreamsPerThread * threads) + 4) / 4 * 4
@@ -309,7 +313,7 @@ struct TaskGrid {
 
 // Where the rows of a piece are or will be packed.
 template <class Kernel, class BElement>
-RowBlocks<Kernel> rows_of(const Product& p, const Piece& piece) {
+RowBlocks<Kernel> rows_of(const Product& p, const Piece<Kernel>& piece) {
   RowBlocks<Kernel> a{piece};
   if (reads_in_place<Kernel, BElement>(p)) {
     a.in_place = p.a + piece.row_begin * p.a_row_stride;
@@ -357,7 +361,7 @@ inline int64_t work_of(int64_t m, int64_t n, int64_t k) {
 }
 
 template <class Kernel, class BElement>
-void product_piece(const Product& p, const Piece& piece, int threads) {
+void product_piece(const Product& p, const Piece<Kernel>& piece, int threads) {
   const RowBlocks<Kernel> a = rows_of<Kernel, BElement>(p, piece);
   Panels<Kernel, BElement> b = stored_panels<Kernel, BElement>(p);
   const int64_t row_units = a.packed ? piece.row_blocks() * piece.depth_blocks() : 0;
@@ -398,7 +402,7 @@ void product_threads(const Product& p) {
   const int64_t panels = num_panels<Kernel>(p);
   const int64_t depth_blocks = std::min((p.k + kDepthBlock - 1) / kDepthBlock, kDepthAtOnce);
   const int64_t depth_at_once = depth_blocks * kDepthBlock,
-                rows_at_once = kRowBlocksAtOnce / depth_blocks * kRowBlock,
+                rows_at_once = kRowsAtOnce / depth_blocks / Kernel::kRowBlock * Kernel::kRowBlock,
                 panels_at_once = p.panels ? panels : kPanelsAtOnce / depth_blocks;
   for (int64_t depth = 0; depth < p.k; depth += depth_at_once)
     for (int64_t row = 0; row < p.m; row += rows_at_once)
@@ -416,7 +420,7 @@ template <class Kernel, class BElement>
 void products_threads(const Product* products, int64_t count) {
   constexpr int64_t kMost = 4;
   const Product& first = products[0];
-  const Piece rows{0, first.m, 0, 0, 0, first.k};
+  const Piece<Kernel> rows{0, first.m, 0, 0, 0, first.k};
   const int threads = threads_for(first);
   if (count > kMost || threads == 1 || first.m > rows.rows_per_block() ||
       rows.depth_blocks() > kDepthAtOnce) {
@@ -427,7 +431,7 @@ void products_threads(const Product* products, int64_t count) {
   TaskGrid grids[kMost];
   int64_t tasks = 0;
   for (int64_t i = 0; i < count; ++i) {
-    Piece piece = rows;
+    Piece<Kernel> piece = rows;
     piece.panel_end = num_panels<Kernel>(products[i]);
     grids[i] = TaskGrid::of(piece, first.m <= kStreamRows, threads);
     tasks += grids[i].count();

@@ -26,6 +26,7 @@ struct NativeKernel {
   using AElement = Bf16;
   static constexpr int64_t kRows = kMaxPairRows;
   static constexpr int64_t kPanel = kPairPanel;
+  static constexpr int64_t kRowBlock = 72;
   static constexpr int64_t kUnit = 2;
   static constexpr int64_t kPackSlack = 2 * kPairSlack;
   static constexpr bool kReadsRows = false;  // A is rounded while it is packed
@@ -35,7 +36,7 @@ struct NativeKernel {
   }
   static void pack_b(Bf16* to, const Product& p, int64_t panel_begin, int64_t panel_end, int64_t depth0,
                      int64_t depth) {
-    pack_pair_panels(to, p, panel_begin, panel_end, depth0, depth);
+    pack_pair_panels(to, p, panel_begin, panel_end, depth0, depth, unit_depth<NativeKernel>(depth));
   }
 
   template <int kTileRows, int kTilePanels>

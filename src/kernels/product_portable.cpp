@@ -83,6 +83,7 @@ struct PortableKernel {
   using AElement = float;
   static constexpr int64_t kRows = kLanes == 16 ? 12 : 6;  // accumulators: kRows x 2 of 32 or 16 registers
   static constexpr int64_t kPanel = 2 * kLanes;
+  static constexpr int64_t kRowBlock = 72;
   static constexpr int64_t kUnit = 1;
   static constexpr int64_t kPackSlack = kSquare;  // elements that pack_a may write behind its block
 

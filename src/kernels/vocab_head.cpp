@@ -125,12 +125,51 @@ int64_t even_rows(int64_t rows, int64_t most) {
   return (rows + chunks - 1) / chunks;
 }
 
+// Rows that are gone through at a time.
+struct Chunk {
+  int64_t first, count;
+  std::vector<int64_t> sequence_begins;  // among them
+};
+
+// Chunks of at most `most` rows. With bf16_tiles a sequence is torn apart between two blocks only.
+std::vector<Chunk> chunks_of(int64_t rows, int64_t most, Precision precision,
+                             std::span<const int64_t> sequence_begins) {
+  const bool has_blocks = precision == Precision::bf16_tiles;
+  const int64_t all[] = {0, rows};
+  if (sequence_begins.empty()) sequence_begins = all;
+  assert(sequence_begins.front() == 0 && sequence_begins.back() == rows);
+  most = std::max(even_rows(rows, most), has_blocks ? kTokenBlock : 1);
+  std::vector<Chunk> chunks;
+  for (int64_t first = 0; first < rows;) {
+    int64_t end = std::min(rows, first + most);
+    const auto next = std::upper_bound(sequence_begins.begin(), sequence_begins.end(), end);
+    if (has_blocks) end -= (end - next[-1]) % kTokenBlock;
+    Chunk chunk{first, end - first, {0}};
+    for (auto begin = std::upper_bound(sequence_begins.begin(), next, first); begin != next && *begin < end;
+         ++begin)
+      chunk.sequence_begins.push_back(*begin - first);
+    chunk.sequence_begins.push_back(end - first);
+    chunks.push_back(std::move(chunk));
+    first = end;
+  }
+  return chunks;
+}
+
 void add_head_gradients(std::span<float> grad_hidden, std::span<float> grad_weight,
                         std::span<const float> grad_logits, std::span<const float> hidden,
-                        const WeightView& head, Precision precision) {
-  if (!grad_hidden.empty()) matmul_grad_x(grad_hidden, grad_logits, head, precision);
+                        const WeightView& head, Precision precision, const Chunk& chunk) {
+  const size_t at = static_cast<size_t>(chunk.first * head.columns),
+               size = static_cast<size_t>(chunk.count * head.columns);
+  if (!grad_hidden.empty()) matmul_grad_x(grad_hidden.subspan(at, size), grad_logits, head, precision);
   if (!grad_weight.empty())
-    matmul_grad_weight(grad_weight, grad_logits, hidden, head.rows, head.columns, precision);
+    matmul_grad_weight(grad_weight, grad_logits, hidden.subspan(at, size), head.rows, head.columns, precision,
+                       chunk.sequence_begins);
+}
+
+int64_t most_rows(std::span<const Chunk> chunks) {
+  int64_t most = 0;
+  for (const Chunk& chunk : chunks) most = std::max(most, chunk.count);
+  return most;
 }
 
 }  // namespace
@@ -164,41 +203,44 @@ VocabularyScores score_vocabulary(std::span<const float> hidden, const PackedWei
 
 void vocab_head_grad(std::span<float> grad_hidden, std::span<float> grad_weight,
                      std::span<const float> hidden, const WeightView& head, Precision precision,
-                     size_t scratch_bytes, const RowObjective& row_objective) {
+                     std::span<const int64_t> sequence_begins, size_t scratch_bytes,
+                     const RowObjective& row_objective) {
   const int64_t width = head.columns, vocabulary = head.rows,
                 rows = static_cast<int64_t>(hidden.size()) / width;
-  const int64_t rows_at_once = even_rows(rows, rows_within(scratch_bytes, vocabulary * 4));
-  Buffer scratch(static_cast<size_t>(rows_at_once * vocabulary));
-  for (int64_t first = 0; first < rows; first += rows_at_once) {
-    const int64_t count = std::min(rows_at_once, rows - first);
-    const size_t at = static_cast<size_t>(first * width), size = static_cast<size_t>(count * width);
-    const auto logits = scratch.span().first(static_cast<size_t>(count * vocabulary));
-    matmul(logits, hidden.subspan(at, size), head, precision);
-    parallel_chunks(count, 1, count * vocabulary, [&](int64_t row, int64_t) {
-      row_objective(first + row,
+  const auto chunks = chunks_of(rows, rows_within(scratch_bytes, vocabulary * 4), precision, sequence_begins);
+  Buffer scratch(static_cast<size_t>(most_rows(chunks) * vocabulary));
+  for (const Chunk& chunk : chunks) {
+    const auto logits = scratch.span().first(static_cast<size_t>(chunk.count * vocabulary));
+    matmul(logits,
+           hidden.subspan(static_cast<size_t>(chunk.first * width), static_cast<size_t>(chunk.count * width)),
+           head, precision);
+    parallel_chunks(chunk.count, 1, chunk.count * vocabulary, [&](int64_t row, int64_t) {
+      row_objective(chunk.first + row,
                     logits.subspan(static_cast<size_t>(row * vocabulary), static_cast<size_t>(vocabulary)));
     });
-    add_head_gradients(grad_hidden.empty() ? grad_hidden : grad_hidden.subspan(at, size), grad_weight, logits,
-                       hidden.subspan(at, size), head, precision);
+    add_head_gradients(grad_hidden, grad_weight, logits, hidden, head, precision, chunk);
   }
 }
 
 void vocab_head_pairs(std::span<float> grad_hidden, std::span<float> grad_weight, const HeadInput& student,
-                      const HeadInput& teacher, size_t scratch_bytes, const PairObjective& pair_objective) {
+                      const HeadInput& teacher, std::span<const int64_t> sequence_begins,
+                      size_t scratch_bytes, const PairObjective& pair_objective) {
   const int64_t vocabulary = student.head.rows, width = student.head.columns,
                 teacher_width = teacher.head.columns;
   const int64_t rows = static_cast<int64_t>(student.hidden.size()) / width;
   assert(teacher.head.rows == vocabulary &&
          static_cast<int64_t>(teacher.hidden.size()) == rows * teacher_width);
-  const int64_t rows_at_once = even_rows(rows, rows_within(scratch_bytes, 2 * vocabulary * 4));
-  Buffer scratch(static_cast<size_t>(2 * rows_at_once * vocabulary));
-  for (int64_t first = 0; first < rows; first += rows_at_once) {
-    const int64_t count = std::min(rows_at_once, rows - first);
-    const size_t at = static_cast<size_t>(first * width), size = static_cast<size_t>(count * width);
+  const auto chunks =
+      chunks_of(rows, rows_within(scratch_bytes, 2 * vocabulary * 4), student.precision, sequence_begins);
+  Buffer scratch(static_cast<size_t>(2 * most_rows(chunks) * vocabulary));
+  for (const Chunk& chunk : chunks) {
+    const int64_t first = chunk.first, count = chunk.count;
     const size_t logit_count = static_cast<size_t>(count * vocabulary);
     const auto student_logits = scratch.span().first(logit_count);
     const auto teacher_logits = scratch.span().subspan(logit_count, logit_count);
-    matmul(student_logits, student.hidden.subspan(at, size), student.head, student.precision);
+    matmul(student_logits,
+           student.hidden.subspan(static_cast<size_t>(first * width), static_cast<size_t>(count * width)),
+           student.head, student.precision);
     matmul(teacher_logits,
            teacher.hidden.subspan(static_cast<size_t>(first * teacher_width),
                                   static_cast<size_t>(count * teacher_width)),
@@ -208,8 +250,8 @@ void vocab_head_pairs(std::span<float> grad_hidden, std::span<float> grad_weight
       pair_objective(first + row, student_logits.subspan(row_at, static_cast<size_t>(vocabulary)),
                      teacher_logits.subspan(row_at, static_cast<size_t>(vocabulary)));
     });
-    add_head_gradients(grad_hidden.empty() ? grad_hidden : grad_hidden.subspan(at, size), grad_weight,
-                       student_logits, student.hidden.subspan(at, size), student.head, student.precision);
+    add_head_gradients(grad_hidden, grad_weight, student_logits, student.hidden, student.head,
+                       student.precision, chunk);
   }
 }
 

@@ -42,10 +42,13 @@ using RowObjective = std::function<void(int64_t row, std::span<float> logits)>;
 
 // Adds to grad_hidden [R, D] and grad_weight [V, D] the gradient that row_objective leaves at the logits. An
 // empty grad_hidden or grad_weight is not computed; with both empty this only shows every row's logits to
-// row_objective. At most max(scratch_bytes, one row) of logits exist at a time.
+// row_objective. At most max(scratch_bytes, one row) of logits exist at a time; with bf16_tiles kTokenBlock rows,
+// because there the gradient at the weights goes by sequences: rows [begin, next begin) of sequence_begins
+// [B + 1], or all rows are one where it is empty.
 void vocab_head_grad(std::span<float> grad_hidden, std::span<float> grad_weight,
                      std::span<const float> hidden, const WeightView& head, Precision precision,
-                     size_t scratch_bytes, const RowObjective& row_objective);
+                     std::span<const int64_t> sequence_begins, size_t scratch_bytes,
+                     const RowObjective& row_objective);
 
 // One model's side of a comparison of two.
 struct HeadInput {
@@ -62,6 +65,7 @@ using PairObjective =
 // The two-model form, for divergences over the full vocabulary. Both heads have V rows. Empty gradients are
 // not computed.
 void vocab_head_pairs(std::span<float> grad_hidden, std::span<float> grad_weight, const HeadInput& student,
-                      const HeadInput& teacher, size_t scratch_bytes, const PairObjective& pair_objective);
+                      const HeadInput& teacher, std::span<const int64_t> sequence_begins,
+                      size_t scratch_bytes, const PairObjective& pair_objective);
 
 }  // namespace ropd::kernels

@@ -80,7 +80,7 @@ TEST(ScoreVocabulary, PackedHeadBatchAndThreadsDoNotShow) {
   const Head head(4500, 24, 37, 2);
   const ScoreRequest request{1.0f, 4, true, {}, {}};
   const size_t threads = num_threads();
-  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+  for (const Precision precision : {Precision::f32, Precision::bf16, Precision::bf16_tiles}) {
     const auto all = score_vocabulary(head.hidden, head.view(), precision, request);
     const auto packed = score_vocabulary(head.hidden, PackedWeight::pack(head.view(), precision), request);
     EXPECT_EQ(all.log_sum_exp, packed.log_sum_exp);
@@ -148,7 +148,7 @@ TEST(VocabHeadGrad, AgreesWithCentralDifferences) {
   Head head(33, 6, 7, 5);
   const std::vector<int32_t> targets = {0, 32, 5, 5, 7, 20, 1};
   std::vector<float> grad_hidden(head.hidden.size()), grad_weight(head.weight.size());
-  vocab_head_grad(grad_hidden, grad_weight, head.hidden, head.view(), Precision::f32, 3 * 33 * 4,
+  vocab_head_grad(grad_hidden, grad_weight, head.hidden, head.view(), Precision::f32, {}, 3 * 33 * 4,
                   [&](int64_t row, std::span<float> logits) {
                     cross_entropy_gradient(logits, targets[static_cast<size_t>(row)], 0.5f);
                   });
@@ -158,38 +158,46 @@ TEST(VocabHeadGrad, AgreesWithCentralDifferences) {
 }
 
 TEST(VocabHeadGrad, ChunksMicrobatchesAndThreadsDoNotShow) {
-  const Head head(700, 20, 31, 6);
+  constexpr int64_t kRows = 171, kSplit = 75;
+  const std::vector<int64_t> begins = {0, 40, 75, 75, 76, 171};
+  const Head head(700, 20, kRows, 6);
   const auto objective_from = [&](int64_t first) {
     return [&, first](int64_t row, std::span<float> logits) {
       cross_entropy_gradient(logits, static_cast<int32_t>((first + row) * 13 % 700), 0.1f);
     };
   };
-  const auto run = [&](size_t scratch, int64_t split, int threads) {
+  const auto run = [&](Precision precision, size_t scratch, int64_t split, int threads) {
     const size_t before = num_threads();
     set_num_threads(threads);
     std::vector<float> grad_hidden(head.hidden.size(), 0.5f), grad_weight(head.weight.size(), 0.25f);
-    for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, split}, {split, head.rows}}) {
+    for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, split}, {split, kRows}}) {
       const size_t at = static_cast<size_t>(begin * 20), size = static_cast<size_t>((end - begin) * 20);
+      std::vector<int64_t> here = {0};
+      for (const int64_t b : begins)
+        if (b > begin && b <= end) here.push_back(b - begin);
       vocab_head_grad(std::span(grad_hidden).subspan(at, size), grad_weight,
-                      std::span(head.hidden).subspan(at, size), head.view(), Precision::f32, scratch,
+                      std::span(head.hidden).subspan(at, size), head.view(), precision, here, scratch,
                       objective_from(begin));
     }
     set_num_threads(before);
     grad_hidden.insert(grad_hidden.end(), grad_weight.begin(), grad_weight.end());
     return grad_hidden;
   };
-  const auto reference = run(kVocabScratchBytes, head.rows, 1);
-  EXPECT_EQ(run(kVocabScratchBytes, head.rows, 3), reference);
-  EXPECT_EQ(run(5 * 700 * 4, head.rows, 2), reference);
-  EXPECT_EQ(run(1, head.rows, 2), reference);
-  EXPECT_EQ(run(kVocabScratchBytes, 11, 2), reference);
+  for (const auto precision : {Precision::f32, Precision::bf16_tiles}) {
+    const auto reference = run(precision, kVocabScratchBytes, kRows, 1);
+    EXPECT_EQ(run(precision, kVocabScratchBytes, kRows, 3), reference);
+    EXPECT_EQ(run(precision, 5 * 700 * 4, kRows, 2), reference);
+    EXPECT_EQ(run(precision, 50 * 700 * 4, kRows, 2), reference);
+    EXPECT_EQ(run(precision, 1, kRows, 2), reference);
+    EXPECT_EQ(run(precision, kVocabScratchBytes, kSplit, 2), reference);
+  }
 }
 
 TEST(VocabHeadGrad, EmptyGradientsOnlyShowTheLogits) {
   const Head head(64, 3, 9, 7);
   const auto expected = head.logits();
   std::vector<float> seen(expected.size());
-  vocab_head_grad({}, {}, head.hidden, head.view(), Precision::f32, 1024,
+  vocab_head_grad({}, {}, head.hidden, head.view(), Precision::f32, {}, 1024,
                   [&](int64_t row, std::span<float> logits) {
                     std::copy(logits.begin(), logits.end(), seen.begin() + row * 64);
                   });
@@ -202,7 +210,7 @@ TEST(VocabHeadPairs, ShowsBothModelsTheSameRowAndAddsTheStudentsGradient) {
   std::vector<float> grad_hidden(student.hidden.size()), grad_weight(student.weight.size());
   std::vector<double> kl(5);
   vocab_head_pairs(grad_hidden, grad_weight, {student.hidden, student.view(), Precision::f32},
-                   {teacher.hidden, teacher.view(), Precision::f32}, 2 * 2 * 60 * 4,
+                   {teacher.hidden, teacher.view(), Precision::f32}, {}, 2 * 2 * 60 * 4,
                    [&](int64_t row, std::span<float> student_logits, std::span<float> teacher_logits) {
                      kl[static_cast<size_t>(row)] = reverse_kl_gradient(student_logits, teacher_logits, 1.0f);
                    });
@@ -224,7 +232,7 @@ TEST(VocabHeadPairs, EqualModelsGiveExactlyZero) {
   const Head model(500, 16, 4, 10);
   std::vector<float> grad_hidden(model.hidden.size());
   const HeadInput input{model.hidden, model.view(), Precision::f32};
-  vocab_head_pairs(grad_hidden, {}, input, input, kVocabScratchBytes,
+  vocab_head_pairs(grad_hidden, {}, input, input, {}, kVocabScratchBytes,
                    [&](int64_t, std::span<float> student_logits, std::span<float> teacher_logits) {
                      EXPECT_EQ(reverse_kl_gradient(student_logits, teacher_logits, 1.0f), 0.0);
                    });

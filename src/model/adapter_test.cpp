@@ -68,7 +68,7 @@ std::vector<float> gradient_of(Gradients gradients, const Weights& weights, cons
   Buffer grad_states(states.size());
   grad_states.fill(0);
   kernels::vocab_head_grad(grad_states, gradients.head(), states, weights.head.stored, settings.precision,
-                           1 << 20, [&](int64_t row, std::span<float> logits) {
+                           pass.row_begins(), 1 << 20, [&](int64_t row, std::span<float> logits) {
                              const auto at = static_cast<size_t>(rows[static_cast<size_t>(row)]);
                              const Token target = batch.tokens[at + 1];
                              const float coefficient = batch.positions[at] % 3 == 0 ? -0.7f : 0.4f;
@@ -170,7 +170,7 @@ TEST_P(EveryAdaptedArchitecture, RecomputedLayersPackedCopiesAndThreadsGiveTheSa
   const Adapter adapter = random_adapter(base.config(), kAllLinear, 7);
   const Weights weights = adapter.on(base.weights());
   const size_t before = num_threads(), one_layer = trace_bytes_per_token(base.config()) * 20;
-  for (const auto precision : {Precision::f32, Precision::bf16}) {
+  for (const auto precision : {Precision::f32, Precision::bf16, Precision::bf16_tiles}) {
     const auto expected = adapter_gradient(adapter, weights, kSequences, {.precision = precision});
     for (const size_t budget : {size_t{0}, one_layer})
       EXPECT_EQ(expected, adapter_gradient(adapter, weights, kSequences, {budget, precision}));
@@ -214,7 +214,7 @@ TEST(Adapter, DecodedLogitsEqualTheForwardPassBitForBitPackedAndMerged) {
     const Adapter adapter = random_adapter(base.config(), kAllLinear, 12);
     const Weights weights = adapter.on(base.weights());
     const std::vector<Token> tokens = {3, 5, 8, 1, 30, 36, 0, 7, 12, 4, 4, 9};
-    for (const auto precision : {Precision::f32, Precision::bf16}) {
+    for (const auto precision : {Precision::f32, Precision::bf16, Precision::bf16_tiles}) {
       Workspace workspace;
       Buffer hidden(tokens.size() * 20);
       forward(hidden, weights, pack({tokens}), precision, workspace);

@@ -32,7 +32,7 @@ void prepare_queries_and_keys(BlockScratch& scratch, Buffer& q_inv_rms, Buffer& 
   };
   prepare(scratch.q, trace.q, q_inv_rms, weights.q_norm, c.num_heads);
   prepare(scratch.k, trace.k, k_inv_rms, weights.k_norm, c.num_kv_heads);
-  if (context.precision == Precision::bf16) kernels::round_to_bf16(scratch.k);
+  if (is_bf16(context.precision)) kernels::round_to_bf16(scratch.k);
 }
 
 struct Projection {
@@ -64,11 +64,13 @@ void add_projection(std::span<float> x, BlockScratch& scratch, std::span<const f
 // Through y = x Wᵀ: adds to the gradient of the matrix; grad_y · W into grad_x.
 void project_grad(std::span<float> grad_x, kernels::Update update, const MatrixGradient& gradient,
                   BlockScratch& scratch, std::span<const float> grad_y, std::span<const float> x,
-                  const Linear& linear, Precision precision) {
+                  const Linear& linear, Precision precision, std::span<const int64_t> sequence_begins) {
   if (!gradient.whole.empty())
-    kernels::matmul_grad_weight(gradient.whole, grad_y, x, linear.outputs(), linear.inputs(), precision);
+    kernels::matmul_grad_weight(gradient.whole, grad_y, x, linear.outputs(), linear.inputs(), precision,
+                                sequence_begins);
   if (!gradient.a.empty())
-    kernels::low_rank_grad(gradient.a, gradient.b, scratch.low_rank, grad_y, x, linear.change, precision);
+    kernels::low_rank_grad(gradient.a, gradient.b, scratch.low_rank, grad_y, x, linear.change, precision,
+                           sequence_begins);
   linear.apply_gradient(grad_x, grad_y, precision, update);
 }
 
@@ -81,14 +83,16 @@ void normalize(Buffer& y, Buffer& inv_rms, std::span<const float> x, std::span<c
 
 // Through middle + down · swiglu(gate, up), with gate and up projected from normed = rms_norm(middle).
 void mlp_grad(std::span<float> grad_x, const LayerGradients& gradients, const BlockTrace& trace,
-              BlockScratch& scratch, const LayerWeights& weights, const BlockContext& context) {
+              BlockScratch& scratch, const LayerWeights& weights, const BlockContext& context,
+              std::span<const int64_t> sequence_begins) {
   using kernels::Update;
   const Precision precision = context.precision;
   Buffer &activated = scratch.grad_wide, &grad_up = scratch.grad_wide_2;
   activated.resize(trace.gate.size());
   grad_up.resize(trace.gate.size());
   kernels::swiglu(activated, trace.gate, trace.up);
-  project_grad(grad_up, Update::replace, gradients.down, scratch, grad_x, activated, weights.down, precision);
+  project_grad(grad_up, Update::replace, gradients.down, scratch, grad_x, activated, weights.down, precision,
+               sequence_begins);
   Buffer& grad_gate = scratch.grad_wide;  // `activated` is no longer needed
   kernels::swiglu_grad(grad_gate, grad_up, grad_up, trace.gate, trace.up);
 
@@ -96,9 +100,9 @@ void mlp_grad(std::span<float> grad_x, const LayerGradients& gradients, const Bl
   Buffer& grad_normed = scratch.grad_normed;
   grad_normed.resize(grad_x.size());
   project_grad(grad_normed, Update::replace, gradients.gate, scratch, grad_gate, scratch.normed, weights.gate,
-               precision);
+               precision, sequence_begins);
   project_grad(grad_normed, Update::add, gradients.up, scratch, grad_up, scratch.normed, weights.up,
-               precision);
+               precision, sequence_begins);
   kernels::rms_norm_grad(grad_x, gradients.post_attention_norm, grad_normed, trace.middle,
                          trace.middle_inv_rms, weights.post_attention_norm);
 }
@@ -120,7 +124,7 @@ void attention_part_grad(std::span<float> grad_x, const LayerGradients& gradient
   Buffer& grad_attended = scratch.grad_wide;
   grad_attended.resize(trace.attended.size());
   project_grad(grad_attended, Update::replace, gradients.o, scratch, grad_x, trace.attended, weights.o,
-               context.precision);
+               context.precision, sequence_begins);
   prepare_queries_and_keys(scratch, scratch.inv_rms, scratch.inv_rms, trace, weights, context);
   Buffer &grad_q = scratch.grad_q, &grad_k = scratch.grad_k, &grad_v = scratch.grad_v;
   grad_q.resize(trace.q.size());
@@ -137,7 +141,8 @@ void attention_part_grad(std::span<float> grad_x, const LayerGradients& gradient
   const auto project_back = [&](Update update, const MatrixGradient& gradient, std::span<float> grad_bias,
                                 const Buffer& grad, const Linear& linear) {
     if (!grad_bias.empty()) kernels::bias_add_grad(grad_bias, grad.span());
-    project_grad(grad_normed, update, gradient, scratch, grad, scratch.normed, linear, context.precision);
+    project_grad(grad_normed, update, gradient, scratch, grad, scratch.normed, linear, context.precision,
+                 sequence_begins);
   };
   project_back(Update::replace, gradients.q, gradients.q_bias, grad_q, weights.q);
   project_back(Update::add, gradients.k, gradients.k_bias, grad_k, weights.k);
@@ -198,7 +203,7 @@ void trace_block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, c
            {trace.k, weights.k, weights.k_bias},
            {trace.v, weights.v, weights.v_bias}},
           scratch.normed, context);
-  if (context.precision == Precision::bf16) kernels::round_to_bf16(trace.v);
+  if (is_bf16(context.precision)) kernels::round_to_bf16(trace.v);
   prepare_queries_and_keys(scratch, trace.q_inv_rms, trace.k_inv_rms, trace, weights, context);
   trace.attended.resize(trace.q.size());
   trace.log_sum_exp.resize(
@@ -229,7 +234,7 @@ void block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, const L
 void block_grad(std::span<float> grad_x, const LayerGradients& gradients, const BlockTrace& trace,
                 BlockScratch& scratch, const LayerWeights& weights, const BlockContext& context,
                 std::span<const int64_t> sequence_begins) {
-  mlp_grad(grad_x, gradients, trace, scratch, weights, context);
+  mlp_grad(grad_x, gradients, trace, scratch, weights, context, sequence_begins);
   attention_part_grad(grad_x, gradients, trace, scratch, weights, context, sequence_begins);
 }
 

@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Model, Decoding,
 TEST_P(Decoding, EqualsTheForwardPassBitForBit) {
   const auto parameters = random_parameters(tiny_config(GetParam(), false), 11);
   const auto tokens = some_tokens(70);
-  for (const auto precision : {Precision::f32, Precision::bf16}) {
+  for (const auto precision : {Precision::f32, Precision::bf16, Precision::bf16_tiles}) {
     PackedBatch batch;
     batch.append(tokens);
     Workspace workspace;
@@ -74,7 +74,7 @@ TEST_P(Decoding, EqualsTheForwardPassBitForBit) {
 TEST_P(Decoding, DoesNotDependOnChunksPagesOrCompany) {
   const auto parameters = random_parameters(tiny_config(GetParam(), true), 12);
   const auto tokens = some_tokens(70);
-  for (const auto precision : {Precision::f32, Precision::bf16}) {
+  for (const auto precision : {Precision::f32, Precision::bf16, Precision::bf16_tiles}) {
     const auto last = decoded(parameters, precision, tokens, {70}, 32, false).back();
     EXPECT_EQ(decoded(parameters, precision, tokens, {1, 40, 29}, 64, true).back(), last);
     EXPECT_EQ(decoded(parameters, precision, tokens, {33, 37}, 96, false).back(), last);

@@ -12,7 +12,7 @@ TEST(MixtureOfExperts, RowsDoNotDependOnWhoSharesTheirExperts) {
   const Weights weights = parameters.weights();
   std::vector<float> normed(9 * 20);
   for (size_t i = 0; i < normed.size(); ++i) normed[i] = static_cast<float>(i * 37 % 101) / 50 - 1;
-  for (const auto precision : {Precision::f32, Precision::bf16}) {
+  for (const auto precision : {Precision::f32, Precision::bf16, Precision::bf16_tiles}) {
     std::vector<float> together(normed.size(), 0.25f), apart(normed.size(), 0.25f);
     mixture_of_experts(together, normed, weights.layers[0], weights.config, precision);
     for (size_t t = 0; t < 9; ++t)

@@ -65,7 +65,7 @@ TEST_P(EveryArchitecture, LogitsEqualTheDoublePrecisionOracle) {
 
 TEST_P(EveryArchitecture, PackedSequencesEqualOneByOneBitForBit) {
   const auto parameters = random_parameters(tiny_config(GetParam().first, GetParam().second), 2);
-  for (const auto precision : {Precision::f32, Precision::bf16}) {
+  for (const auto precision : {Precision::f32, Precision::bf16, Precision::bf16_tiles}) {
     const auto together = copy(hidden_of(parameters.weights(), pack(kSequences), precision));
     std::vector<float> apart;
     for (const auto& sequence : kSequences) {
@@ -122,7 +122,7 @@ std::vector<float> predicting_states(const Weights& weights, const Responses& re
 TEST_P(EveryArchitecture, SharedPromptsGiveTheStatesOfPromptsOfTheirOwn) {
   const auto parameters = random_parameters(tiny_config(GetParam().first, GetParam().second), 12);
   const Responses responses;
-  for (const auto precision : {Precision::f32, Precision::bf16}) {
+  for (const auto precision : {Precision::f32, Precision::bf16, Precision::bf16_tiles}) {
     const auto own = predicting_states(parameters.weights(), responses, Prompts::each_its_own, precision);
     EXPECT_EQ(own, predicting_states(parameters.weights(), responses, Prompts::shared, precision));
     // In one piece, as a large model takes them.

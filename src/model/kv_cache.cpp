@@ -15,7 +15,7 @@ size_t layer_page_bytes(const ModelConfig& c, DType dtype, int64_t page_tokens) 
   return static_cast<size_t>(c.num_kv_heads * 2 * c.head_dim * page_tokens) * dtype_bytes(dtype);
 }
 
-DType cache_type(Precision precision) { return precision == Precision::bf16 ? DType::bf16 : DType::f32; }
+DType cache_type(Precision precision) { return is_bf16(precision) ? DType::bf16 : DType::f32; }
 
 }  // namespace
 

@@ -77,7 +77,7 @@ TEST_P(LayerStreamTest, StatesAreThoseOfTheResidentModelBitForBit) {
     std::filesystem::remove_all(path_);
     write_model(GetParam().first, dtype, GetParam().second);
     const Weights resident = map_weights(open(path_));
-    for (const Precision precision : {Precision::f32, Precision::bf16})
+    for (const Precision precision : {Precision::f32, Precision::bf16, Precision::bf16_tiles})
       for (const uint64_t memory : {uint64_t{0}, uint64_t{20'000}, kPlenty}) {
         const Weights streamed = stream_weights(open(path_), memory);
         Workspace workspace;

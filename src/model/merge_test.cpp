@@ -55,7 +55,7 @@ TEST_F(Merge, InF32TheMergedModelGivesTheAdaptersLogitsBitForBit) {
   merge(adapter, DType::f32);
   const auto merged = std::make_shared<const io::ModelDirectory>(merged_);
   EXPECT_EQ(merged->adapter(), nullptr);
-  for (const auto precision : {Precision::f32, Precision::bf16})
+  for (const auto precision : {Precision::f32, Precision::bf16, Precision::bf16_tiles})
     EXPECT_EQ(logits(map_weights(merged), precision), logits(map_weights(adapter), precision));
   EXPECT_NE(logits(map_weights(adapter), Precision::f32), logits(map_base_weights(adapter), Precision::f32));
 }

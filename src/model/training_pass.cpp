@@ -47,6 +47,9 @@ std::span<const float> TrainingPass::forward(const Weights& weights, PackedBatch
   kernels::rms_norm(hidden_, inv_rms_, x, weights.final_norm, static_cast<float>(c.rms_norm_eps));
   if (!weights.execution.keeps_memory) workspace_.scratch = {};  // its memory is the head's now
 
+  row_begins_.clear();
+  for (const int64_t begin : part_.sequence_begins)
+    row_begins_.push_back(std::lower_bound(rows_.begin(), rows_.end(), begin) - rows_.begin());
   states_.resize(rows_.size() * width);
   for (size_t r = 0; r < rows_.size(); ++r)
     std::copy_n(hidden_.data() + static_cast<size_t>(rows_[r]) * width, width, states_.data() + r * width);

@@ -1,8 +1,8 @@
 // Forward and backward of the layers over a microbatch, which may come in parts:
 //   for each part:  states = forward(part);   grad_states = what the loss says;   backward(grad_states)
 //   finish()
-// The head and its loss lie between forward and backward and are the caller's. Weight gradients are chains
-// over tokens in order, so parts and microbatches do not show in them. The embedding's part comes once for a
+// The head and its loss lie between forward and backward and are the caller's. Weight gradients add
+// tokens in order and sequence by sequence, so parts and microbatches do not show in them. The embedding's part comes once for a
 // microbatch, behind every part's head, whose weights it may share. Layers whose trace fits into the budget
 // keep it; the others keep only their input and are computed again, with the same bits.
 #pragma once
@@ -28,6 +28,8 @@ class TrainingPass {
   // The states after the last norm of the rows that have a loss: [rows, D], rows ascending. Prompts are each
   // sequence's own. Valid until the next call; `weights` must live until finish().
   std::span<const float> forward(const Weights& weights, PackedBatch part, std::vector<int64_t> rows);
+  // Where each sequence's rows begin among those: [B + 1].
+  std::span<const int64_t> row_begins() const { return row_begins_; }
   // Adds the gradients of what forward() computed last, all but the embedding's. grad_states [rows, D].
   void backward(Gradients& gradients, std::span<const float> grad_states);
   // Adds the embedding's gradient of the parts since the last call.
@@ -48,7 +50,7 @@ class TrainingPass {
   // between forward() and backward()
   const Weights* weights_ = nullptr;
   PackedBatch part_;
-  std::vector<int64_t> rows_;
+  std::vector<int64_t> rows_, row_begins_;
   // between backward() and finish()
   std::vector<Embedded> embedded_;
   size_t num_embedded_ = 0;  // in use

@@ -59,7 +59,7 @@ void add_part(Gradients& gradients, TrainingPass& pass, const Weights& weights, 
   Buffer grad_states(states.size());
   grad_states.fill(0);
   kernels::vocab_head_grad(grad_states, gradients.head(), states, weights.head.stored, settings.precision,
-                           1 << 20, [&](int64_t row, std::span<float> logits) {
+                           pass.row_begins(), 1 << 20, [&](int64_t row, std::span<float> logits) {
                              const auto at = static_cast<size_t>(rows[static_cast<size_t>(row)]);
                              const Token target = batch.tokens[at + 1];
                              const float coefficient = batch.positions[at] % 3 == 0 ? -0.7f : 0.4f;
@@ -139,7 +139,7 @@ TEST_P(EveryTrainableArchitecture, RecomputedLayersGiveTheSameBits) {
 TEST_P(EveryTrainableArchitecture, PartsAndThreadsGiveTheSameBits) {
   const auto parameters = random_parameters(tiny_config(GetParam().first, GetParam().second), 8);
   const size_t before = num_threads();
-  for (const auto precision : {Precision::f32, Precision::bf16}) {
+  for (const auto precision : {Precision::f32, Precision::bf16, Precision::bf16_tiles}) {
     set_num_threads(1);
     const auto whole = gradient_of(parameters, {many_sequences()}, {.precision = precision});
     for (const int threads : {1, 3})
@@ -155,10 +155,26 @@ TEST_P(EveryTrainableArchitecture, PartsAndThreadsGiveTheSameBits) {
 
 TEST(TrainingPass, GradientsOfMicrobatchesAddUpBitForBitWhenEmbeddingsAreUntied) {
   const auto parameters = random_parameters(tiny_config(Architecture::qwen3, false), 6);
-  for (const auto precision : {Precision::f32, Precision::bf16})
+  for (const auto precision : {Precision::f32, Precision::bf16, Precision::bf16_tiles})
     EXPECT_EQ(
         gradient_of(parameters, {kSequences}, {.precision = precision}),
         gradient_of(parameters, {{kSequences[0]}, {kSequences[1], kSequences[2]}}, {.precision = precision}));
+}
+
+// Its products round; what they compute is still the gradient.
+TEST(TrainingPass, RoundedGradientsAreCloseToTheExactOne) {
+  const auto parameters = random_parameters(tiny_config(Architecture::qwen3, true), 9);
+  const auto exact = gradient_of(parameters, {many_sequences()});
+  for (const auto precision : {Precision::bf16, Precision::bf16_tiles}) {
+    const auto rounded = gradient_of(parameters, {many_sequences()}, {.precision = precision});
+    double difference = 0, norm = 0;
+    for (size_t i = 0; i < exact.size(); ++i) {
+      difference += std::pow(static_cast<double>(rounded[i]) - exact[i], 2);
+      norm += std::pow(static_cast<double>(exact[i]), 2);
+    }
+    EXPECT_LT(std::sqrt(difference), 0.05 * std::sqrt(norm)) << name_of(precision);
+    EXPECT_GT(difference, 0);
+  }
 }
 
 TEST(TrainingPass, StatesEqualThoseOfScoring) {

@@ -73,7 +73,7 @@ io::BankMeta bank_meta(const EngineConfig& engine, model::Precision precision, u
           .top_p = sampling.top_p,
           .top_k = sampling.greedy ? 1 : static_cast<uint64_t>(sampling.top_k),  // the same thing
           .max_response_tokens = static_cast<uint64_t>(engine.max_response_tokens),
-          .precision = precision == model::Precision::bf16 ? "bf16" : "f32",
+          .precision = std::string(name_of(precision)),
           .requests_fingerprint = requests_fingerprint(engine, requests),
           .count = requests.size()};
 }

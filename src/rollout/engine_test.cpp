@@ -92,10 +92,10 @@ class EngineOf : public testing::TestWithParam<std::tuple<Architecture, Precisio
     return run(engine, requests_, summary);
   }
 };
-INSTANTIATE_TEST_SUITE_P(Models, EngineOf,
-                         testing::Combine(testing::Values(Architecture::qwen3, Architecture::qwen2,
-                                                          Architecture::qwen3_moe),
-                                          testing::Values(Precision::f32, Precision::bf16)));
+INSTANTIATE_TEST_SUITE_P(
+    Models, EngineOf,
+    testing::Combine(testing::Values(Architecture::qwen3, Architecture::qwen2, Architecture::qwen3_moe),
+                     testing::Values(Precision::f32, Precision::bf16, Precision::bf16_tiles)));
 
 TEST_P(EngineOf, GivesTheSameResponsesHoweverTheyAreBatched) {
   const Result expected = run_with(engine_config());

@@ -41,9 +41,8 @@ void list_settings(const ConfigNode& node, const std::string& prefix, std::vecto
 }
 
 bool uses_bf16(const train::TrainConfig& config) {
-  return config.rollout.precision == train::Precision::bf16 ||
-         config.train.precision == train::Precision::bf16 ||
-         config.train.teacher_precision == train::Precision::bf16;
+  return is_bf16(config.rollout.precision) || is_bf16(config.train.precision) ||
+         is_bf16(config.train.teacher_precision);
 }
 
 bool uses_bank(const Source& source, SourceKind kind) {

@@ -116,7 +116,8 @@ TEST_F(AdapterLearnerTest, SampledLogProbabilitiesEqualScoredOnesBitForBit) {
   AdapterLearner learner = make();
   (void)gradient(learner, teacher());
   learner.update(0.05, 1);
-  for (const auto precision : {kernels::Precision::f32, kernels::Precision::bf16}) {
+  for (const auto precision :
+       {kernels::Precision::f32, kernels::Precision::bf16, kernels::Precision::bf16_tiles}) {
     rollout::EngineConfig config;
     config.max_response_tokens = 12;
     config.with_logprobs = true;

@@ -103,7 +103,7 @@ uint64_t trained_tokens(const TrainConfig& config, const ModelConfig& student) {
 void add_sampling(std::vector<MemoryItem>& items, const TrainConfig& config, const PlannedModels& models) {
   constexpr int64_t kPageTokens = 32;
   const ModelConfig& student = models.student;
-  const uint64_t element = config.rollout.precision == Precision::bf16 ? 2 : 4,
+  const uint64_t element = is_bf16(config.rollout.precision) ? 2 : 4,
                  longest = longest_sequence(config, student);
   const auto& memory_gb = config.rollout.memory_gb.value;
   const uint64_t one_sequence = model::KvCache::page_bytes(student, config.rollout.precision, kPageTokens) *

@@ -53,7 +53,7 @@ TEST_F(Curricula, CurrentOnly) {
 
 TEST_F(Curricula, ScoresTakenWhileSamplingAreThoseOfAPassOverTheResponses) {
   set_log_level(LogLevel::quiet);
-  for (const std::string precision : {"f32", "bf16"}) {
+  for (const std::string precision : {"f32", "bf16", "bf16_tiles"}) {
     const TrainConfig config =
         world.config("run-" + precision, {"rollout.precision=" + precision, "train.precision=" + precision,
                                           "rollout.temperature=1.3", "objective.top_k=7"});

@@ -35,7 +35,9 @@ constexpr auto enum_names(SourceKind) {
 
 namespace ropd::kernels {
 constexpr auto enum_names(Precision) {
-  return std::array{EnumName{Precision::f32, "f32"}, EnumName{Precision::bf16, "bf16"}};
+  using enum Precision;
+  return std::array{EnumName{f32, name_of(f32)}, EnumName{bf16, name_of(bf16)},
+                    EnumName{bf16_tiles, name_of(bf16_tiles)}};
 }
 }  // namespace ropd::kernels
 
@@ -146,7 +148,10 @@ struct RolloutConfig {
     field("temperature", temperature, "student logits are divided by it, in sampling and in scoring",
           above(0));
     field("top_p", top_p, "nucleus sampling; 1 = off", Range{.low = 0, .high = 1, .excludes_low = true});
-    field("precision", precision, "of matrix products while sampling");
+    field("precision", precision,
+          "of matrix products while sampling; bf16_tiles adds as matrix units do: faster with Intel AMX, "
+          "slower "
+          "elsewhere, the same bits everywhere");
     field("memory_gb", memory_gb, "for keys and values; auto = what is free", above(0));
   }
 };

@@ -112,7 +112,7 @@ TEST_F(Generate, RunsEveryArchitectureInBothPrecisions) {
   for (const char* architecture : {"Qwen2ForCausalLM", "Qwen3MoeForCausalLM", "Qwen3ForCausalLM"}) {
     std::filesystem::remove_all(at("model"));
     test::write_tiny_model(at("model"), test::tiny_config(architecture), DType::bf16);
-    for (const std::string precision : {"f32", "bf16"}) {
+    for (const std::string precision : {"f32", "bf16", "bf16_tiles"}) {
       const std::string out = std::string(architecture) + precision + ".jsonl";
       const Outcome outcome = shell(command("--n 2 --precision " + precision, "prompts.jsonl", out));
       EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
