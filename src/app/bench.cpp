@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 
+#include "app/arguments.h"
 #include "app/bench_iteration.h"
 #include "app/commands.h"
 #include "app/pattern_weights.h"
@@ -93,13 +94,15 @@ struct Row {
 
 class Bench {
  public:
-  // works: kinds of work to measure, empty = all.
-  Bench(std::string shape, bool is_long, size_t train_tokens, std::vector<std::string> works)
+  // works, precisions: what to measure, empty = all that there is.
+  Bench(std::string shape, bool is_long, size_t train_tokens, std::vector<std::string> works,
+        std::vector<std::string> precisions)
       : name_(std::move(shape)),
         config_(shape_named(name_)),
         is_long_(is_long),
         train_tokens_(train_tokens),
-        works_(std::move(works)) {}
+        works_(std::move(works)),
+        chosen_(std::move(precisions)) {}
 
   std::vector<Row> run() {
     log_info("kernels: ", kernels::describe_kernels(), "; ", num_threads(), " threads");
@@ -119,7 +122,7 @@ class Bench {
     if (measures("train")) {
       malloc_trim(0);  // what the work before has left is not training's
       for (const Precision precision : precisions()) train(precision, train_tokens_);
-      if (is_long_ && !is_tiny()) train(Precision::f32, 16384);
+      if (is_long_ && !is_tiny()) train(precisions().front(), 16384);
     }
     if (is_tiny() && measures("iteration")) iteration();
     return rows_;
@@ -132,7 +135,7 @@ class Bench {
   const ModelConfig config_;
   const bool is_long_;
   const size_t train_tokens_;
-  const std::vector<std::string> works_;
+  const std::vector<std::string> works_, chosen_;
   kernels::MachineLimits limits_;
   std::vector<Row> rows_;
 
@@ -145,15 +148,20 @@ class Bench {
            : precision == Precision::bf16     ? limits_.bf16_flops
                                               : limits_.f32_flops;
   }
-  // Those that somebody would choose here: without matrix units bf16_tiles is only slower.
+  // Those asked for; else those that somebody would choose here: without matrix units bf16_tiles is only slower.
   std::vector<Precision> precisions() const {
+    if (!chosen_.empty()) {
+      std::vector<Precision> result;
+      for (const std::string& name : chosen_) result.push_back(kernels::precision_named(name));
+      return result;
+    }
     if (is_tiny() || !kernels::has_matrix_units()) return {Precision::f32, Precision::bf16};
     return {Precision::f32, Precision::bf16, Precision::bf16_tiles};
   }
+  // Large models are not sampled from in f32 unless somebody asks for it, small ones are.
   std::vector<Precision> sampling_precisions() const {
-    if (is_tiny()) return {Precision::f32};
     auto result = precisions();
-    std::erase(result, Precision::f32);
+    if (chosen_.empty()) std::erase(result, is_tiny() ? Precision::bf16 : Precision::f32);
     return result;
   }
 
@@ -453,7 +461,7 @@ void add_bench(CLI::App& app) {
     std::string shape = "qwen3-0.6b";
     bool is_long = false;
     size_t tokens = 1024;
-    std::vector<std::string> works;
+    std::vector<std::string> works, precisions;
     std::string peers;
   };
   auto options = std::make_shared<Options>();
@@ -473,6 +481,9 @@ void add_bench(CLI::App& app) {
                    "trainer, with --shape tiny)")
       ->check(CLI::IsMember({"decode", "score", "train", "iteration"}))
       ->delimiter(',');
+  command->add_option("--precision", options->precisions, "only these (default: those that are fast here)")
+      ->check(is_precision())
+      ->delimiter(',');
   command->add_option("--peers", options->peers,
                       "speeds of another program, to stand beside ours: output of llama-bench -o json\n"
                       "or of llama-batched-bench --output-format jsonl");
@@ -484,7 +495,7 @@ void add_bench(CLI::App& app) {
       throw CLI::ValidationError(
           "--work", "iteration has models of its own: it goes with --shape tiny, not " + options->shape);
     const auto peers = options->peers.empty() ? io::PeerSpeeds() : io::read_peer_speeds(options->peers);
-    Bench bench(options->shape, options->is_long, options->tokens, options->works);
+    Bench bench(options->shape, options->is_long, options->tokens, options->works, options->precisions);
     const auto rows = bench.run();
     print(bench, options->shape, rows, peers, wants_json(*command));
   });

@@ -39,7 +39,7 @@ std::vector<std::vector<double>> position_kl(const model::Weights& student, cons
   if (teacher.stream) teacher.stream->hold_head();
   kernels::vocab_head_pairs(
       {}, {}, {student_states, student.head.stored, Precision::f32},
-      {teacher_states, teacher.head.stored, Precision::f32}, {}, kernels::kVocabScratchBytes,
+      {teacher_states, teacher.head.stored, Precision::f32}, {}, kernels::vocab_scratch_bytes(Precision::f32),
       [&](int64_t row, std::span<float> student_logits, std::span<float> teacher_logits) {
         kl[static_cast<size_t>(row)] = kernels::reverse_kl(student_logits, teacher_logits);
       });

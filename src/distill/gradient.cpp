@@ -89,7 +89,8 @@ void add_part(Gradients& gradients, GradientSums& sums, TrainingPass& pass, cons
   const kernels::HeadInput head{states, student.head.stored, config.precision};
   if (config.objective.needs_full_teacher())
     kernels::vocab_head_pairs(
-        grad_states, gradients.head(), head, teacher, pass.row_begins(), kernels::kVocabScratchBytes,
+        grad_states, gradients.head(), head, teacher, pass.row_begins(),
+        kernels::vocab_scratch_bytes(config.precision),
         [&](int64_t row, std::span<float> student_logits, std::span<float> teacher_logits) {
           const auto r = static_cast<size_t>(row);
           results[r] =
@@ -99,7 +100,7 @@ void add_part(Gradients& gradients, GradientSums& sums, TrainingPass& pass, cons
   else
     kernels::vocab_head_grad(
         grad_states, gradients.head(), head.hidden, head.head, head.precision, pass.row_begins(),
-        kernels::kVocabScratchBytes, [&](int64_t row, std::span<float> logits) {
+        kernels::vocab_scratch_bytes(config.precision), [&](int64_t row, std::span<float> logits) {
           const auto r = static_cast<size_t>(row);
           results[r] =
               position_gradient(logits, position_of(origins[r], config.old_is_current), config.objective);

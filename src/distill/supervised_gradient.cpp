@@ -32,7 +32,7 @@ double accumulate_supervised(model::Gradients& gradients, model::TrainingPass& p
   std::vector<double> losses(targets.size());
   kernels::vocab_head_grad(
       grad_states, gradients.head(), states, weights.head.stored, precision, pass.row_begins(),
-      kernels::kVocabScratchBytes, [&](int64_t row, std::span<float> logits) {
+      kernels::vocab_scratch_bytes(precision), [&](int64_t row, std::span<float> logits) {
         const auto r = static_cast<size_t>(row);
         losses[r] = row_weights[r] *
                     static_cast<double>(kernels::cross_entropy_gradient(logits, targets[r], row_weights[r]));

@@ -28,7 +28,11 @@ struct VocabularyScores {
   std::vector<float> given_logprobs;  // as given_ids
 };
 
-inline constexpr size_t kVocabScratchBytes = size_t{128} << 20;  // for the gradient
+// For the gradient's logits. On matrix units a product with few rows takes less time than packing the head for
+// it, so there are more rows at a time.
+constexpr size_t vocab_scratch_bytes(Precision precision) {
+  return size_t{precision == Precision::bf16_tiles ? 384u : 128u} << 20;
+}
 
 // hidden [R, D], head [V, D]. Both forms give the same bits (as their products do).
 VocabularyScores score_vocabulary(std::span<const float> hidden, const WeightView& head, Precision precision,

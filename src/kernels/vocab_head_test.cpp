@@ -184,12 +184,12 @@ TEST(VocabHeadGrad, ChunksMicrobatchesAndThreadsDoNotShow) {
     return grad_hidden;
   };
   for (const auto precision : {Precision::f32, Precision::bf16_tiles}) {
-    const auto reference = run(precision, kVocabScratchBytes, kRows, 1);
-    EXPECT_EQ(run(precision, kVocabScratchBytes, kRows, 3), reference);
+    const auto reference = run(precision, vocab_scratch_bytes(precision), kRows, 1);
+    EXPECT_EQ(run(precision, vocab_scratch_bytes(precision), kRows, 3), reference);
     EXPECT_EQ(run(precision, 5 * 700 * 4, kRows, 2), reference);
     EXPECT_EQ(run(precision, 50 * 700 * 4, kRows, 2), reference);
     EXPECT_EQ(run(precision, 1, kRows, 2), reference);
-    EXPECT_EQ(run(precision, kVocabScratchBytes, kSplit, 2), reference);
+    EXPECT_EQ(run(precision, vocab_scratch_bytes(precision), kSplit, 2), reference);
   }
 }
 
@@ -232,7 +232,7 @@ TEST(VocabHeadPairs, EqualModelsGiveExactlyZero) {
   const Head model(500, 16, 4, 10);
   std::vector<float> grad_hidden(model.hidden.size());
   const HeadInput input{model.hidden, model.view(), Precision::f32};
-  vocab_head_pairs(grad_hidden, {}, input, input, {}, kVocabScratchBytes,
+  vocab_head_pairs(grad_hidden, {}, input, input, {}, vocab_scratch_bytes(Precision::f32),
                    [&](int64_t, std::span<float> student_logits, std::span<float> teacher_logits) {
                      EXPECT_EQ(reverse_kl_gradient(student_logits, teacher_logits, 1.0f), 0.0);
                    });

@@ -205,10 +205,10 @@ void add_updates(std::vector<MemoryItem>& items, const TrainConfig& config, cons
   items.push_back({"activations", activation_bytes(config, student, tokens),
                    "train.microbatch_tokens, train.activation_memory_gb or rollout.max_response_tokens",
                    Phase::updates});
-  items.push_back(
-      {"vocabulary blocks",
-       std::min<uint64_t>(kernels::kVocabScratchBytes, tokens * elements(student.vocab_size) * sizeof(float)),
-       "", Phase::updates});
+  items.push_back({"vocabulary blocks",
+                   std::min<uint64_t>(kernels::vocab_scratch_bytes(config.train.precision),
+                                      tokens * elements(student.vocab_size) * sizeof(float)),
+                   "", Phase::updates});
 }
 
 uint64_t sum_of(std::span<const MemoryItem> items) {
