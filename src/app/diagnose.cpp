@@ -218,11 +218,11 @@ class Diagnosis {
     comm::Dealer dealer(crew_.world(), count, {.on_result = [&](size_t index, ByteReader& reader) {
                           keep(index, get_cell(reader));
                         }});
-    for (auto lot = dealer.take(1); !lot.empty(); lot = dealer.take(1)) {
-      Cell cell = make_cell(lot.front());
+    for (auto lot = dealer.take({}); !lot.empty(); lot = dealer.take({})) {
+      Cell cell = make_cell(lot.begin);
       if (stop_requested()) break;  // a probe may have ended early
       const std::lock_guard lock(dealer.mutex());
-      keep(lot.front(), std::move(cell));
+      keep(lot.begin, std::move(cell));
     }
     dealer.finish();
     if (done < count) return std::nullopt;
@@ -312,12 +312,12 @@ class Diagnosis {
 
   void serve() {
     comm::Taker taker(crew_.world());
-    while (const auto lot = taker.take(1, /*may_wait=*/true)) {
-      const Cell cell = make_cell(lot->front());
+    while (const auto lot = taker.take({}, /*may_wait=*/true)) {
+      const Cell cell = make_cell(lot->begin);
       if (stop_requested()) break;
       ByteWriter writer;
       put_cell(writer, cell);
-      taker.send_result(lot->front(), writer);
+      taker.send_result(lot->begin, writer);
     }
     taker.finish();
   }

@@ -70,8 +70,8 @@ std::optional<distill::TeacherTranslation> translation_for(const Options& option
                           });
 }
 
-// Student and, where there is one, teacher, as a Scorer.
-class GivenModels final : public distill::Scorer {
+// Student and, where there is one, teacher, and what scores by them.
+class GivenModels {
  public:
   explicit GivenModels(const Options& options)
       : student_(bounded_model(options.model, options.base, std::nullopt)) {
@@ -81,11 +81,18 @@ class GivenModels final : public distill::Scorer {
                .batch_tokens = options.batch_tokens};
     teacher_config_ = config_;
     teacher_config_.temperature = static_cast<float>(options.teacher_temperature);
+    std::optional<distill::TeacherTranslation> translation;
+    std::function<model::Weights()> find_teacher;
     if (!options.teacher.empty()) {
       teacher_.emplace(bounded_model(options.teacher, options.teacher_base, options.teacher_memory_gb));
-      translation_ = translation_for(options, student_.config(), teacher_->config());
+      translation = translation_for(options, student_.config(), teacher_->config());
+      find_teacher = [this] { return teacher(); };
     }
+    scorer_.emplace([this] { return student(); }, std::move(find_teacher), std::move(translation),
+                    distill::LocalScorerConfig{.student = config_, .teacher = teacher_config_});
   }
+  GivenModels(const GivenModels&) = delete;  // its scorer refers to it
+  GivenModels& operator=(const GivenModels&) = delete;
   // What ranks must agree on.
   comm::Facts facts() {
     comm::Facts facts = train::program_facts();
@@ -98,14 +105,13 @@ class GivenModels final : public distill::Scorer {
   const ModelConfig& student_config() const { return student_.config(); }
   std::string student_identity() { return identity(student_); }
   std::string teacher_identity() { return teacher_ ? identity(*teacher_) : ""; }
-  // Tokens that are scored before their scores are written: enough for a pass of a streamed model.
-  int64_t piece_tokens() {
-    const auto of = [&](const model::Weights& weights) {
-      constexpr int64_t kBatches = 4;
-      return weights.stream ? weights.stream->budget(config_.batch_tokens).positions
-                            : kBatches * config_.batch_tokens;
-    };
-    return std::max(of(student()), teacher_ ? of(teacher()) : 0);
+  // Tokens that are scored before their scores are written: enough for a pass of a streamed model on every rank,
+  // which gets whole responses, up to the longest less than fits.
+  int64_t piece_tokens(int64_t longest, int ranks) const {
+    constexpr int64_t kBatches = 4;
+    const int64_t pass = static_cast<int64_t>(
+        scorer_->pass_tokens().value_or(static_cast<uint64_t>(kBatches * config_.batch_tokens)));
+    return ranks == 1 ? pass : ranks * std::max(pass - longest, pass / 2);
   }
   // What streamed models read.
   void tell() const {
@@ -113,23 +119,13 @@ class GivenModels final : public distill::Scorer {
     if (teacher_) log_streamed("teacher", teacher_->counts());
   }
 
-  distill::Scoring score(std::span<const Rollout> rollouts, std::vector<Scores>) override {
-    distill::Scoring result{.scores = distill::score_student(student(), rollouts, config_, workspace_)};
-    if (teacher_)
-      distill::score_teacher(result.scores, teacher(), rollouts, teacher_config_, teacher_workspace_,
-                             translation_ ? &*translation_ : nullptr);
-    return result;
-  }
-  distill::TeacherRows teacher_rows(std::span<const distill::TrainingItem>) override {
-    fail("scores of recorded responses need no rows of a teacher");
-  }
+  distill::LocalScorer& scorer() { return *scorer_; }
 
  private:
   model::BoundedModel student_;
   std::optional<model::BoundedModel> teacher_;
-  std::optional<distill::TeacherTranslation> translation_;
   distill::ScoringConfig config_, teacher_config_;
-  model::Workspace workspace_, teacher_workspace_;
+  std::optional<distill::LocalScorer> scorer_;
 
   std::string identity(model::BoundedModel& model) const {
     return rollout::weights_fingerprint(model.weights(config_.batch_tokens)) + " " +
@@ -167,7 +163,7 @@ void run(const Options& options) {
     given.emplace(options);
   });
   GivenModels& models = *given;
-  distill::CrewScorer scorer(models, crew);
+  distill::CrewScorer scorer(models.scorer(), crew);
   if (!crew.is_alone()) comm::require_agreement(crew.world(), models.facts());
   if (!crew.leads()) assist(crew);
   mention_tiles({{"--precision ", kernels::precision_named(options.precision)}});
@@ -181,11 +177,14 @@ void run(const Options& options) {
     log_info(options.out.path, ": ", out.num_done(), " of ", rollouts.size(), " scores are there, going on");
   Progress progress("score", rollouts.size(), "tok");
   uint64_t tokens = 0;
+  const auto length = [&](size_t i) {
+    return static_cast<int64_t>(rest[i].prompt_ids.size() + rest[i].response_ids.size());
+  };
+  int64_t longest = 0;
+  for (size_t i = 0; i < rest.size(); ++i) longest = std::max(longest, length(i));
   // In pieces, so that scores of a long file are not all held in memory.
   for (const auto& [begin, end] :
-       model::pack_in_order(rest.size(), models.piece_tokens() * crew.world().size(), [&](size_t i) {
-         return static_cast<int64_t>(rest[i].prompt_ids.size() + rest[i].response_ids.size());
-       })) {
+       model::pack_in_order(rest.size(), models.piece_tokens(longest, crew.world().size()), length)) {
     for (const Scores& s : scorer.score(rest.subspan(begin, end - begin), {}).scores) {
       out.add(io::scores_line(s));
       tokens += s.sampled_logprobs.size();

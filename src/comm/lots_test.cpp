@@ -10,16 +10,48 @@ namespace ropd::comm {
 namespace {
 
 TEST(Lots, GetSmallerTowardsTheEnd) {
-  EXPECT_EQ(lot_size(100, 50, 2), 25u);
-  EXPECT_EQ(lot_size(100, 8, 2), 8u);
-  EXPECT_EQ(lot_size(3, 8, 2), 1u);
-  EXPECT_EQ(lot_size(0, 8, 2), 0u);
+  EXPECT_EQ(lot_share(100, {.most = 50}, 2), 25u);
+  EXPECT_EQ(lot_share(100, {.most = 8}, 2), 8u);
+  EXPECT_EQ(lot_share(3, {.most = 8}, 2), 1u);
+  EXPECT_EQ(lot_share(100, {.least = 40, .most = 50}, 2), 40u);
+}
+
+TEST(Lots, AreCutByCostAndNoPieceIsTooMuch) {
+  run_thread_world(1, [](World& world) {
+    Dealer dealer(world, {5, 5, 50, 1, 1, 1}, {});
+    const auto sizes = [&](const LotRange& wanted) { return dealer.take(wanted).size(); };
+    EXPECT_EQ(sizes({.most = 10}), 2u);
+    EXPECT_EQ(sizes({.most = 10}), 1u) << "alone, though it costs more";
+    EXPECT_EQ(sizes({.least = 2, .most = 10}), 2u);
+    EXPECT_EQ(sizes({.least = 2, .most = 10}), 1u);
+    EXPECT_EQ(sizes({.least = 2, .most = 10}), 0u);
+    dealer.finish();
+  });
+}
+
+TEST(Lots, CarryWhatARankMustKnow) {
+  run_thread_world(2, [](World& world) {
+    if (world.rank() > 0) {
+      Taker taker(world);
+      while (const auto lot = taker.take({.most = 3}, true)) {
+        ByteReader about(lot->about);
+        for (size_t piece = lot->begin; piece < lot->end; ++piece)
+          EXPECT_EQ(about.get<uint64_t>(), 7 * piece);
+        EXPECT_TRUE(about.is_at_end());
+      }
+      return taker.finish();
+    }
+    Dealer dealer(world, 20, {.describe = [](ByteWriter& about, const Lot& lot) {
+                    for (size_t piece = lot.begin; piece < lot.end; ++piece) about.put(uint64_t{7 * piece});
+                  }});
+    dealer.finish();
+  });
 }
 
 void take_all(World& world) {
   Taker taker(world);
-  while (const auto lot = taker.take(4, true))
-    for (const size_t piece : *lot) taker.send_result(piece, ByteWriter());
+  while (const auto lot = taker.take({.most = 4}, true))
+    for (size_t piece = lot->begin; piece < lot->end; ++piece) taker.send_result(piece, ByteWriter());
   taker.finish();
 }
 
@@ -29,7 +61,7 @@ TEST(Lots, StopRequestEndsTheDealing) {
     if (world.rank() > 0) return take_all(world);
     size_t results = 0;
     Dealer dealer(world, 100, {.on_result = [&](size_t, ByteReader&) { ++results; }});
-    EXPECT_TRUE(dealer.take(10).empty());
+    EXPECT_TRUE(dealer.take({.most = 10}).empty());
     dealer.finish();
     EXPECT_EQ(results, 0u);
   });
@@ -55,7 +87,7 @@ TEST(Lots, RankThatStopsWithAQuestionOpenEndsCleanly) {
   run_thread_world(2, [](World& world) {
     if (world.rank() > 0) {
       Taker taker(world);
-      (void)taker.take(4, /*may_wait=*/false);
+      (void)taker.take({.most = 4}, /*may_wait=*/false);
       taker.finish();
       EXPECT_FALSE(world.try_receive(0, Tag::lot));
       return;

@@ -3,17 +3,20 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cassert>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <list>
 #include <thread>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/stop.h"
+#include "base/threads.h"
 
 #ifdef ROPD_WITH_MPI
 #include <mpi.h>
@@ -73,17 +76,18 @@ int count_of(size_t bytes) {
   return static_cast<int>(bytes);
 }
 
-// Between two looks at a message that has not come. Shorter at first; never busy.
+// Sleep between two looks at a message that has not come: a small part of the wait so far, which is then all that a
+// sleeper can come too late.
 class Nap {
  public:
-  void take() {
-    std::this_thread::sleep_for(++looks_ < kShortNaps ? std::chrono::microseconds(50)
-                                                      : std::chrono::microseconds(250));
+  void take() const {
+    constexpr Clock::duration kShortest = std::chrono::microseconds(50),
+                              kLongest = std::chrono::microseconds(500);
+    std::this_thread::sleep_for(std::clamp((Clock::now() - begin_) / 16, kShortest, kLongest));
   }
 
  private:
-  static constexpr int kShortNaps = 100;
-  int looks_ = 0;
+  const Clock::time_point begin_ = Clock::now();
 };
 
 class MpiWorld final : public World {
@@ -138,19 +142,27 @@ class MpiWorld final : public World {
   }
 
   void send(std::span<const std::byte> bytes, int to, Tag tag) override {
-    const Outgoing outgoing{bytes, to, tag};
-    exchange({&outgoing, 1}, {});
+    {
+      const std::lock_guard lock(mutex_);
+      Letter& letter = outbox_.emplace_back();
+      letter.bytes.assign(bytes.begin(), bytes.end());
+      outbox_bytes_ += bytes.size();
+      check(MPI_Isend(letter.bytes.data(), count_of(bytes.size()), MPI_BYTE, to, static_cast<int>(tag),
+                      messages_, &letter.request),
+            "MPI_Isend");
+    }
+    empty_outbox(kOutboxBytes);
   }
 
-  Message receive(std::optional<int> from, Tag tag) override {
-    std::optional<Message> message;
+  Message receive(std::optional<int> from, Tag tag, Waiting waiting) override {
     const auto text = [&] {
       return "waiting for " + std::string(tag_name(tag)) + " of " +
              (from ? "rank " + std::to_string(*from) : std::string("any rank"));
     };
     MPI_Message found = MPI_MESSAGE_NULL;
     Message result;
-    wait(text, [&] { return probe(from, tag, found, result); });
+    wait(
+        text, [&] { return probe(from, tag, found, result); }, waiting);
     take(found, result);
     return result;
   }
@@ -175,6 +187,7 @@ class MpiWorld final : public World {
 
   void leave() {
     barrier(*this);
+    empty_outbox(0);
     is_leaving_ = true;
     pulse_thread_.join();
     for (MPI_Request& request : pulses_to_come_)
@@ -191,6 +204,12 @@ class MpiWorld final : public World {
  private:
   static constexpr unsigned kSecondsToAbort = 10;
   static constexpr std::chrono::milliseconds kPulse{200};
+  static constexpr size_t kOutboxBytes = size_t{64} << 20;
+
+  struct Letter {  // that was sent and may still be read from here
+    std::vector<std::byte> bytes = {};
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
 
   // constant after construction
   const std::chrono::duration<double> silence_;
@@ -200,6 +219,8 @@ class MpiWorld final : public World {
   // guarded by mutex_, as every call of MPI
   std::timed_mutex mutex_;
   std::string waits_for_;  // what a rank waits for, told when it is in vain
+  std::list<Letter> outbox_;
+  size_t outbox_bytes_ = 0;
   // the pulse thread's
   std::vector<MPI_Request> pulses_to_come_, pulses_on_the_way_;  // [peers]
   std::vector<uint8_t> pulses_received_, pulses_sent_;           // [peers] 1: a stop was requested
@@ -209,18 +230,38 @@ class MpiWorld final : public World {
   bool has_left_ = false;
 
   template <class Text, class IsDone>
-  void wait(const Text& text, const IsDone& is_done) {
+  void wait(const Text& text, const IsDone& is_done, Waiting waiting = Waiting::alone) {
     {
       const std::lock_guard lock(mutex_);
       if (is_done()) return;
       waits_for_ = text();
     }
-    for (Nap nap;; nap.take()) {
+    const auto look = [&] {
       const std::lock_guard lock(mutex_);
-      if (!is_done()) continue;
+      if (!is_done()) return false;
       waits_for_.clear();
-      return;
+      return true;
+    };
+    if (waiting == Waiting::alone && patience().look(look)) return;
+    for (const Nap nap; !look();) nap.take();
+  }
+
+  void sweep_outbox() {
+    for (auto letter = outbox_.begin(); letter != outbox_.end();) {
+      int is_done = 0;
+      check(MPI_Test(&letter->request, &is_done, MPI_STATUS_IGNORE), "MPI_Test");
+      if (is_done) outbox_bytes_ -= letter->bytes.size();
+      letter = is_done ? outbox_.erase(letter) : std::next(letter);
     }
+  }
+
+  // Waits until fewer bytes are on their way, or none.
+  void empty_outbox(size_t bytes) {
+    wait([] { return std::string("sending"); },
+         [&] {
+           sweep_outbox();
+           return outbox_.empty() || outbox_bytes_ < bytes;
+         });
   }
 
   bool probe(std::optional<int> from, Tag tag, MPI_Message& found, Message& result) {

@@ -47,7 +47,7 @@ class ThreadWorld final : public World {
   void exchange(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming) override {
     for (const Outgoing& out : outgoing) send(out.bytes, out.to, out.tag);
     for (const Incoming& in : incoming) {
-      const Message message = receive(in.from, in.tag);
+      const Message message = receive(in.from, in.tag, Waiting::alone);
       if (message.bytes.size() != in.bytes.size())
         fail("rank ", rank_, " expects ", in.bytes.size(), " bytes of ", tag_name(in.tag), " from rank ",
              in.from, ", ", message.bytes.size(), " came");
@@ -62,7 +62,7 @@ class ThreadWorld final : public World {
     post_.changed.notify_all();
   }
 
-  Message receive(std::optional<int> from, Tag tag) override {
+  Message receive(std::optional<int> from, Tag tag, Waiting) override {
     std::unique_lock lock(post_.mutex);
     while (true) {
       if (auto message = find(from, tag)) return std::move(*message);

@@ -56,7 +56,7 @@ void SoloWorld::exchange(std::span<const Outgoing> outgoing, std::span<const Inc
   if (!outgoing.empty() || !incoming.empty()) fail("a world of one exchanges nothing");
 }
 void SoloWorld::send(std::span<const std::byte>, int, Tag) { fail("a world of one sends nothing"); }
-Message SoloWorld::receive(std::optional<int>, Tag) { fail("a world of one receives nothing"); }
+Message SoloWorld::receive(std::optional<int>, Tag, Waiting) { fail("a world of one receives nothing"); }
 std::optional<Message> SoloWorld::try_receive(std::optional<int>, Tag) { return std::nullopt; }
 void SoloWorld::abort(int exit_code) { std::_Exit(exit_code); }
 

@@ -3,7 +3,8 @@
 // their owner, who adds them in a fixed order (train/full_learner.h). Alone is a world of one.
 //
 // A rank that does not answer ends everybody's waiting: a wait fails with the rank, what was being done
-// (begin_activity) and the operation. Waiting sleeps; it takes no core from those who compute.
+// (begin_activity) and the operation. Waiting takes no core from those who compute: it looks for a while where
+// nobody wants the core (base/threads.h), then sleeps between looks.
 #pragma once
 #include <cstddef>
 #include <mutex>
@@ -34,6 +35,9 @@ struct Message {
   int from = 0;
 };
 
+// Whether the rank has something else to do meanwhile, on other threads: then its waiting only sleeps.
+enum class Waiting { alone, beside_work };
+
 // Several threads of a rank may call at a time, for different tags.
 class World {
  public:
@@ -44,10 +48,11 @@ class World {
 
   // Everything sent and received, begun together: no order of ranks can lock up. A rank sends itself nothing.
   virtual void exchange(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming) = 0;
-  // Of a size that the receiver does not know, up to 2^31 - 1 bytes. Returns when `bytes` may be used again.
+  // Of a size that the receiver does not know, up to 2^31 - 1 bytes. A copy is on its way when this returns; only
+  // who sends much more than is received waits.
   virtual void send(std::span<const std::byte> bytes, int to, Tag tag) = 0;
   // The next message with this tag from `from`, or from anybody. Waits.
-  virtual Message receive(std::optional<int> from, Tag tag) = 0;
+  virtual Message receive(std::optional<int> from, Tag tag, Waiting waiting = Waiting::alone) = 0;
   // The same, if one has come.
   virtual std::optional<Message> try_receive(std::optional<int> from, Tag tag) = 0;
 
@@ -71,7 +76,7 @@ class SoloWorld final : public World {
   std::string host() const override;
   void exchange(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming) override;
   void send(std::span<const std::byte> bytes, int to, Tag tag) override;
-  Message receive(std::optional<int> from, Tag tag) override;
+  Message receive(std::optional<int> from, Tag tag, Waiting waiting) override;
   std::optional<Message> try_receive(std::optional<int> from, Tag tag) override;
   [[noreturn]] void abort(int exit_code) override;
 };

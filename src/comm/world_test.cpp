@@ -16,7 +16,7 @@ TEST(SoloWorld, HasNobodyToTalkTo) {
   SoloWorld world;
   EXPECT_EQ(world.size(), 1);
   EXPECT_THROW(world.send({}, 1, Tag::call), Error);
-  EXPECT_THROW(world.receive(std::nullopt, Tag::call), Error);
+  EXPECT_THROW(world.receive(std::nullopt, Tag::call, Waiting::alone), Error);
 }
 
 TEST(World, TellsWhatItDoes) {

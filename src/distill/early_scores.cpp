@@ -1,6 +1,6 @@
 #include "distill/early_scores.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "distill/peer_bytes.h"
 
@@ -22,60 +22,83 @@ EarlyScores::~EarlyScores() {
 void EarlyScores::begin() {
   known_.clear();
   open_.clear();
+  open_tokens_ = 0;
   idle_.clear();
   is_closed_ = false;
   thread_ = std::thread([this] { serve(); });
 }
 
-void EarlyScores::offer(const Rollout& rollout) {
-  const std::lock_guard lock(mutex_);
-  open_.push_back(rollout);
-  if (idle_.empty()) return;
-  const int rank = idle_.back();
-  idle_.pop_back();
-  answer(rank);
+bool EarlyScores::has_enough(const Waiting& waiting) const {
+  return is_closed_ || (!open_.empty() && open_tokens_ >= waiting.tokens.value_or(0));
 }
 
-// The rank's share of what is there: more while scoring is slower than sampling. Nothing: it may go.
-void EarlyScores::answer(int rank) {
-  auto& lot = given_[rank];
+void EarlyScores::offer(const Rollout& rollout, const Scores* sampled) {
+  const std::lock_guard lock(mutex_);
+  open_.push_back({rollout, sampled ? std::optional(*sampled) : std::nullopt});
+  open_tokens_ += open_.back().tokens();
+  if (idle_.empty() || !has_enough(idle_.back())) return;
+  const Waiting waiting = idle_.back();
+  idle_.pop_back();
+  answer(waiting);
+}
+
+// The rank's share of what is there, more while scoring is slower than sampling; or a pass. Nothing: it may go.
+void EarlyScores::answer(const Waiting& waiting) {
+  auto& lot = given_[waiting.rank];
   lot.clear();
   if (!is_closed_) {
-    const auto scorers = static_cast<size_t>(world_.size() - first_scorer_);
-    for (size_t left = std::max<size_t>(open_.size() / scorers, 1); left > 0 && !open_.empty(); --left) {
+    const size_t share = open_.size() / static_cast<size_t>(world_.size() - first_scorer_);
+    uint64_t tokens = 0;
+    const auto has_room = [&] {
+      return waiting.tokens ? tokens + open_.front().tokens() <= *waiting.tokens : lot.size() < share;
+    };
+    while (!open_.empty() && (lot.empty() || has_room())) {
+      tokens += open_.front().tokens();
       lot.push_back(std::move(open_.front()));
       open_.pop_front();
     }
+    open_tokens_ -= tokens;
   }
   ByteWriter message;
-  message.put(uint64_t{lot.size()});
-  for (const Rollout& rollout : lot) put(message, rollout);
-  world_.send(message.bytes(), rank, comm::Tag::early_lot);
+  const bool is_known = !lot.empty() && lot.front().sampled;
+  message.put(uint64_t{lot.size()}).put(is_known);
+  for (const Offer& offer : lot) put(message, offer.rollout);
+  for (const Offer& offer : lot)
+    if (is_known) put_candidates(message, *offer.sampled);
+  world_.send(message.bytes(), waiting.rank, comm::Tag::early_lot);
 }
 
 void EarlyScores::keep(int rank, ByteReader& results) {
-  for (const Rollout& rollout : given_[rank]) {
+  for (Offer& offer : given_[rank]) {
     Scores scores;
-    get(results, scores);
-    known_.emplace(Tokens(rollout.prompt_ids, rollout.response_ids), std::move(scores));
+    if (offer.sampled) {
+      scores = std::move(*offer.sampled);
+      get_teachers_side(results, scores);
+    } else {
+      get(results, scores);
+    }
+    known_.emplace(Tokens(std::move(offer.rollout.prompt_ids), std::move(offer.rollout.response_ids)),
+                   std::move(scores));
   }
   given_[rank].clear();
 }
 
 void EarlyScores::serve() try {
   for (int left = world_.size() - first_scorer_; left > 0;) {
-    const comm::Message message = world_.receive(std::nullopt, comm::Tag::early_result);
+    const comm::Message message =
+        world_.receive(std::nullopt, comm::Tag::early_result, comm::Waiting::beside_work);
     ByteReader reader(message.bytes);
     if (reader.get<Word>() == Word::goodbye) {
       --left;
       continue;
     }
+    const Waiting waiting{message.from, reader.get<std::optional<uint64_t>>()};
     const std::lock_guard lock(mutex_);
     keep(message.from, reader);
-    if (open_.empty() && !is_closed_)
-      idle_.push_back(message.from);
+    if (has_enough(waiting))
+      answer(waiting);
     else
-      answer(message.from);
+      idle_.push_back(waiting);
   }
 } catch (...) {
   const std::lock_guard lock(mutex_);
@@ -90,7 +113,7 @@ void EarlyScores::end() {
     is_closed_ = true;
     open_.clear();
     try {
-      for (const int rank : idle_) answer(rank);
+      for (const Waiting& waiting : idle_) answer(waiting);
     } catch (...) {
       failure = std::current_exception();
     }
@@ -117,20 +140,34 @@ size_t EarlyScores::num_known() const {
   return known_.size();
 }
 
-void serve_early_scores(comm::World& world, Scorer& scorer) {
-  ByteWriter results;
-  results.put(Word::wants_lot);
-  while (true) {
-    world.send(results.bytes(), 0, comm::Tag::early_result);
-    const comm::Message message = world.receive(0, comm::Tag::early_lot);
-    ByteReader reader(message.bytes);
-    std::vector<Rollout> rollouts(reader.get<uint64_t>());
-    if (rollouts.empty()) break;
-    for (Rollout& rollout : rollouts) get(reader, rollout);
-    results = ByteWriter();
-    results.put(Word::wants_lot);
-    for (const Scores& scores : scorer.score(rollouts).scores) put(results, scores);
-  }
+void serve_early_scores(comm::World& world, LocalScorer& scorer) {
+  const auto pass = scorer.pass_tokens();
+  const auto ask_for_more = [&] {
+    ByteWriter question;
+    question.put(Word::wants_lot).put(pass);
+    return question;
+  };
+  ByteWriter results = ask_for_more();
+  std::vector<Rollout> rollouts;
+  bool is_known = false;
+  scorer.score_lots(
+      [&]() -> std::optional<ScoringLot> {
+        world.send(results.bytes(), 0, comm::Tag::early_result);
+        const comm::Message message = world.receive(0, comm::Tag::early_lot);
+        ByteReader reader(message.bytes);
+        rollouts.assign(reader.get<uint64_t>(), {});
+        reader.get(is_known);
+        if (rollouts.empty()) return std::nullopt;
+        std::vector<Scores> known(is_known ? rollouts.size() : 0);
+        for (Rollout& rollout : rollouts) get(reader, rollout);
+        for (Scores& scores : known) get_candidates(reader, scores);
+        return ScoringLot{rollouts, std::move(known)};
+      },
+      [&](Scoring&& scoring) {
+        results = ask_for_more();
+        for (const Scores& scores : scoring.scores)
+          is_known ? put_teachers_side(results, scores) : put(results, scores);
+      });
   world.send(ByteWriter().put(Word::goodbye).bytes(), 0, comm::Tag::early_result);
 }
 

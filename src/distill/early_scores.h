@@ -15,7 +15,7 @@
 
 #include "base/bytes.h"
 #include "comm/world.h"
-#include "distill/scorer.h"
+#include "distill/local_scorer.h"
 
 namespace ropd::distill {
 
@@ -30,7 +30,8 @@ class EarlyScores {
 
   // From here until end() the ranks that score are in serve_early_scores().
   void begin();
-  void offer(const Rollout& rollout);
+  // `sampled`: the student's side, where it was taken while sampling; may be nullptr, then for all.
+  void offer(const Rollout& rollout, const Scores* sampled = nullptr);
   // Sends them home when they have scored what they have; fails where one of them did.
   void end();
 
@@ -42,12 +43,23 @@ class EarlyScores {
  private:
   using Tokens = std::pair<std::vector<Token>, std::vector<Token>>;  // prompt, response
 
+  struct Offer {
+    Rollout rollout;
+    std::optional<Scores> sampled;
+    uint64_t tokens() const { return rollout.prompt_ids.size() + rollout.response_ids.size(); }
+  };
+  struct Waiting {  // a rank that wants a lot
+    int rank = 0;
+    std::optional<uint64_t> tokens = {};  // and no less: a pass through a streamed model
+  };
+
   comm::World& world_;
   const int first_scorer_;
   mutable std::mutex mutex_;  // of what follows, and of sending lots
-  std::deque<Rollout> open_;
-  std::map<int, std::vector<Rollout>> given_;  // by rank
-  std::vector<int> idle_;                      // ranks that wait for a lot
+  std::deque<Offer> open_;
+  uint64_t open_tokens_ = 0;
+  std::map<int, std::vector<Offer>> given_;  // by rank
+  std::vector<Waiting> idle_;
   bool is_closed_ = false;
   std::multimap<Tokens, Scores> known_;
   std::exception_ptr failure_;
@@ -55,10 +67,11 @@ class EarlyScores {
 
   void serve();
   void keep(int rank, ByteReader& results);
-  void answer(int rank);
+  bool has_enough(const Waiting& waiting) const;
+  void answer(const Waiting& waiting);
 };
 
 // Another rank's side, while the leader samples with the rest.
-void serve_early_scores(comm::World& world, Scorer& scorer);
+void serve_early_scores(comm::World& world, LocalScorer& scorer);
 
 }  // namespace ropd::distill

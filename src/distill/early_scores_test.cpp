@@ -7,7 +7,10 @@
 #include "base/error.h"
 #include "comm/thread_world.h"
 #include "distill/local_scorer.h"
+#include "model/layer_stream.h"
+#include "support/model_files.h"
 #include "support/naive_model.h"
+#include "support/test_data.h"
 
 namespace ropd::distill {
 namespace {
@@ -58,6 +61,58 @@ TEST_P(EarlyScoring, GivesTheScoresOfTheSameTokensOnce) {
         EXPECT_FALSE(early.take(rollouts_[i]));
       }
     }
+  });
+}
+
+TEST_P(EarlyScoring, KeepsWhatSamplingGaveAndAddsTheTeachersSide) {
+  const auto expected = make().score(rollouts_, {}).scores;
+  auto sampled = expected;
+  for (Scores& scores : sampled) {
+    scores.student_entropy[0] = 77;
+    scores.teacher_logprobs.clear();
+  }
+  comm::run_thread_world(1 + GetParam(), [&](comm::World& world) {
+    if (world.rank() > 0) {
+      LocalScorer own = make();
+      return serve_early_scores(world, own);
+    }
+    EarlyScores early(world, 1);
+    early.begin();
+    for (size_t i = 0; i < rollouts_.size(); ++i) early.offer(rollouts_[i], &sampled[i]);
+    while (early.num_known() < rollouts_.size()) std::this_thread::yield();
+    early.end();
+    for (size_t i = 0; i < rollouts_.size(); ++i) {
+      const auto found = early.take(rollouts_[i]);
+      ASSERT_TRUE(found);
+      EXPECT_EQ(found->student_entropy[0], 77);
+      EXPECT_EQ(found->teacher_logprobs, expected[i].teacher_logprobs);
+      EXPECT_EQ(found->teacher_sampled_logprobs, expected[i].teacher_sampled_logprobs);
+    }
+  });
+}
+
+TEST(EarlyScores, AStreamedTeacherWaitsForAWholePass) {
+  const test::TemporaryDirectory folder;
+  test::write_tiny_model(folder / "model", test::tiny_config("Qwen3ForCausalLM"));
+  const auto directory = std::make_shared<const io::ModelDirectory>(folder / "model");
+  const model::Weights resident = model::map_weights(directory);
+  comm::run_thread_world(2, [&](comm::World& world) {
+    const model::Weights streamed = model::stream_weights(directory, 0);
+    const ScoringConfig config{.top_k = 5, .batch_tokens = 16};  // a pass of 16 positions
+    LocalScorer own([&] { return resident; }, [&] { return streamed; }, std::nullopt,
+                    {.student = config, .teacher = config});
+    if (world.rank() > 0) {
+      serve_early_scores(world, own);
+      EXPECT_EQ(own.streamed().passes, 2u);
+      return;
+    }
+    EarlyScores early(world, 1);
+    early.begin();
+    for (Token i = 0; i < 11; ++i)  // of four positions each
+      early.offer({.query_id = "q", .prompt_ids = {1}, .response_ids = {i, 2, 3}});
+    while (early.num_known() < 8) std::this_thread::yield();
+    early.end();
+    EXPECT_EQ(early.num_known(), 8u);
   });
 }
 

@@ -15,6 +15,10 @@ void each_field(auto& s, auto&& field) requires requires { s.candidates; }
   field(s.teacher_logprobs), field(s.sampled_logprobs), field(s.teacher_sampled_logprobs);
   field(s.student_entropy), field(s.is_aligned), field(s.overlap);
 }
+void each_candidate_field(auto& s, auto&& field) { field(s.top_k), field(s.candidates); }
+void each_field_of_teacher(auto& s, auto&& field) {
+  field(s.teacher_logprobs), field(s.teacher_sampled_logprobs), field(s.is_aligned), field(s.overlap);
+}
 void each_field(auto& s, auto&& field) requires requires { s.coefficients; }
 {
   field(s.num_candidates), field(s.ids), field(s.old_logprobs), field(s.coefficients);
@@ -41,6 +45,18 @@ void put(ByteWriter& writer, const Rollout& rollout) { put_fields(writer, rollou
 void get(ByteReader& reader, Rollout& rollout) { get_fields(reader, rollout); }
 void put(ByteWriter& writer, const Scores& scores) { put_fields(writer, scores); }
 void get(ByteReader& reader, Scores& scores) { get_fields(reader, scores); }
+void put_candidates(ByteWriter& writer, const Scores& scores) {
+  each_candidate_field(scores, [&](const auto& value) { writer.put(value); });
+}
+void get_candidates(ByteReader& reader, Scores& scores) {
+  each_candidate_field(scores, [&](auto& value) { reader.get(value); });
+}
+void put_teachers_side(ByteWriter& writer, const Scores& scores) {
+  each_field_of_teacher(scores, [&](const auto& value) { writer.put(value); });
+}
+void get_teachers_side(ByteReader& reader, Scores& scores) {
+  each_field_of_teacher(scores, [&](auto& value) { reader.get(value); });
+}
 void put(ByteWriter& writer, const Supervision& supervision) { put_fields(writer, supervision); }
 void get(ByteReader& reader, Supervision& supervision) { get_fields(reader, supervision); }
 void put(ByteWriter& writer, const GradientConfig& config) { put_fields(writer, config); }

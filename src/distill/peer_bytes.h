@@ -16,6 +16,12 @@ void get(ByteReader& reader, Rollout& rollout);
 void put(ByteWriter& writer, const Scores& scores);
 void get(ByteReader& reader, Scores& scores);
 
+// What the teacher's side of scores is made from, and that side, where the leader has the student's.
+void put_candidates(ByteWriter& writer, const Scores& scores);
+void get_candidates(ByteReader& reader, Scores& scores);
+void put_teachers_side(ByteWriter& writer, const Scores& scores);
+void get_teachers_side(ByteReader& reader, Scores& scores);
+
 void put(ByteWriter& writer, const Supervision& supervision);
 void get(ByteReader& reader, Supervision& supervision);
 

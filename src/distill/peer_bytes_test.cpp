@@ -43,6 +43,25 @@ TEST(PeerBytes, RolloutComesBackWhole) {
   EXPECT_EQ(r.sampled_logprobs, (std::vector<float>{-1, -2}));
 }
 
+TEST(PeerBytes, TheTeachersSideIsMadeFromCandidatesAndComesBackAlone) {
+  const Scores whole{"q", 1, 2, {7, 8}, {-1, -2}, {-3, -4}, {-5}, {-6}, {0.5f}, {1}, {0.25f}};
+  ByteWriter question, answer;
+  put_candidates(question, whole);
+  put_teachers_side(answer, whole);
+  Scores asked, found;
+  ByteReader question_reader(question.bytes()), answer_reader(answer.bytes());
+  get_candidates(question_reader, asked);
+  get_teachers_side(answer_reader, found);
+  EXPECT_TRUE(question_reader.is_at_end() && answer_reader.is_at_end());
+  EXPECT_EQ(asked.top_k, 2u);
+  EXPECT_EQ(asked.candidates, whole.candidates);
+  EXPECT_EQ(found.teacher_logprobs, whole.teacher_logprobs);
+  EXPECT_EQ(found.teacher_sampled_logprobs, whole.teacher_sampled_logprobs);
+  EXPECT_EQ(found.is_aligned, whole.is_aligned);
+  EXPECT_EQ(found.overlap, whole.overlap);
+  EXPECT_TRUE(found.student_logprobs.empty());
+}
+
 TEST(PeerBytes, ScoresComeBackWhole) {
   const Scores s =
       there_and_back(Scores{"q", 1, 2, {7, 8}, {-1, -2}, {-3, -4}, {-5}, {-6}, {0.5f}, {1}, {0.25f}});

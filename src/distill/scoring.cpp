@@ -147,7 +147,8 @@ void score_all(const model::Weights& weights, std::span<const model::PromptedRes
       report(range, take(weights.head, range, states(weights, range, workspace)));
     return;
   }
-  const model::Weights packed = model::pack_weights(weights, config.precision);
+  const model::Weights packed =
+      weights.head.packed ? weights : model::pack_weights(weights, config.precision);
   const auto ranges = share_out(order.size(), num_workers(), config.batch_tokens, added_length);
   workspace.provide_threads(num_workers(ranges.size()));
   std::mutex reporting;
@@ -294,28 +295,11 @@ std::vector<Scores> score_student(const model::Weights& student, std::span<const
   return all;
 }
 
-SamplingScores::SamplingScores(size_t num_requests, uint32_t top_k) : scores_(num_requests) {
-  for (Scores& scores : scores_) scores.top_k = top_k;
-}
-
-void SamplingScores::add(size_t request, Token token, std::span<const float> logits) {
-  Scores& scores = scores_[request];
-  const size_t at = scores.candidates.size(), k = scores.top_k;
-  scores.candidates.resize(at + k);
-  scores.student_logprobs.resize(at + k);
-  const auto statistics = kernels::score_row(logits, std::span(scores.student_logprobs).subspan(at),
-                                             std::span(scores.candidates).subspan(at));
-  scores.sampled_logprobs.push_back(logits[static_cast<size_t>(token)] - statistics.log_sum_exp);
-  scores.student_entropy.push_back(statistics.entropy);
-}
-
 bool agree_with_pass(std::span<const Scores> sampled, const model::Weights& student,
                      std::span<const Rollout> rollouts, const ScoringConfig& config,
                      model::Workspace& workspace) {
-  constexpr size_t kOneOf = 64;
-  const size_t count = (rollouts.size() + kOneOf - 1) / kOneOf;
-  const auto checks = score_student(student, rollouts.first(count), config, workspace);
-  return std::ranges::equal(checks, sampled.first(count), [](const Scores& a, const Scores& b) {
+  const auto passed = score_student(student, rollouts, config, workspace);
+  return std::ranges::equal(passed, sampled, [](const Scores& a, const Scores& b) {
     return a.candidates == b.candidates && a.student_logprobs == b.student_logprobs &&
            a.sampled_logprobs == b.sampled_logprobs && a.student_entropy == b.student_entropy;
   });

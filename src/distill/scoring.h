@@ -44,23 +44,15 @@ std::vector<Scores> score_student(const model::Weights& student, std::span<const
                                   const ScoringConfig& config, model::Workspace& workspace,
                                   const ScoringProgress& progress = {});
 
-// The student's scores of responses while they are sampled: the logits that a token is drawn from are those
-// that score_student() finds when it reads the finished response in the same precision, bit for bit. Requests
-// are numbered; for each of them one thread at a time.
-class SamplingScores {
- public:
-  SamplingScores(size_t num_requests, uint32_t top_k);
-  // The next token of a response, and the logits, divided by the temperature, from which it was drawn.
-  void add(size_t request, Token token, std::span<const float> logits);
-  // Of a response that was sampled whole; without query and sample.
-  Scores take(size_t request) { return std::move(scores_[request]); }
-
- private:
-  std::vector<Scores> scores_;
-};
-
-// Whether scores taken while sampling are those of score_student(). One of 64 responses is scored again for
-// it, because nothing else would notice if they were not.
+// One of 64 responses whose scores were taken while they were sampled (rollout/sampling_scores.h) is scored again,
+// because nothing else would notice if those differed.
+template <class Record>
+std::vector<Record> to_check(std::span<const Record> records) {
+  std::vector<Record> chosen;
+  for (size_t i = 0; i < records.size(); i += 64) chosen.push_back(records[i]);
+  return chosen;
+}
+// Whether scores taken while sampling are those of score_student().
 bool agree_with_pass(std::span<const Scores> sampled, const model::Weights& student,
                      std::span<const Rollout> rollouts, const ScoringConfig& config,
                      model::Workspace& workspace);

@@ -111,10 +111,12 @@ BankResult make_bank(Generator& generator, std::span<const Request> requests, co
     };
     if (options.on_token)
       hooks.on_token = [&](size_t index, Token token) { options.on_token(missing[index], token); };
-    if (options.on_row)
-      hooks.on_row = [&](size_t index, Token token, std::span<const float> logits) {
-        options.on_row(missing[index], token, logits);
+    if (options.on_scores) {
+      hooks.scores_top_k = options.scores_top_k;
+      hooks.on_scores = [&](size_t index, Scores&& scores) {
+        options.on_scores(missing[index], std::move(scores));
       };
+    }
     result.run = generator.run(wanted, hooks);
     stream.sync();
     progress.update(result.run.num_done, result.run.num_tokens, result.run.note());

@@ -37,7 +37,8 @@ struct BankOptions {
   std::function<std::string(std::span<const Token>)> decode = {};  // fills `text`; may be empty
   std::function<void(size_t request, Token token)> on_token = {};  // live display; may be empty
   // As in RunHooks; responses that were there before are not heard of. May be empty.
-  std::function<void(size_t request, Token token, std::span<const float> logits)> on_row = {};
+  uint32_t scores_top_k = 0;
+  std::function<void(size_t request, Scores&& scores)> on_scores = {};
 };
 
 struct BankResult {

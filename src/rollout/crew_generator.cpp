@@ -1,7 +1,9 @@
 #include "rollout/crew_generator.h"
 
 #include <chrono>
+#include <numeric>
 #include <unordered_map>
+#include <utility>
 
 #include "comm/lots.h"
 
@@ -63,6 +65,30 @@ Rollout get_response(ByteReader& reader, const Request& request) {
   reader.get(rollout.policy_step);
   reader.get(rollout.sampled_logprobs);
   return rollout;
+}
+
+// The student's side, which is all that sampling knows.
+void put_scores(ByteWriter& writer, const Scores& scores) {
+  writer.put(scores.candidates).put(scores.student_logprobs);
+  writer.put(scores.sampled_logprobs).put(scores.student_entropy);
+}
+
+Scores get_scores(ByteReader& reader, const Request& request, uint32_t top_k) {
+  Scores scores{.query_id = request.query_id, .sample = request.sample, .top_k = top_k};
+  reader.get(scores.candidates);
+  reader.get(scores.student_logprobs);
+  reader.get(scores.sampled_logprobs);
+  reader.get(scores.student_entropy);
+  return scores;
+}
+
+// Room for so many requests, from whoever deals them out.
+comm::LotRange up_to(size_t room) { return {.least = 1, .most = room}; }
+
+std::vector<size_t> indices_of(const comm::Lot& lot) {
+  std::vector<size_t> indices(lot.size());
+  std::iota(indices.begin(), indices.end(), lot.begin);
+  return indices;
 }
 
 void count_response(RunSummary& summary, const Rollout& rollout) {
@@ -141,16 +167,30 @@ void CrewGenerator::release() {
 
 void CrewGenerator::serve_run(ByteReader& call) {
   const bool have_bystanders = call.get<bool>();
+  const auto scores_top_k = call.get<std::optional<uint32_t>>();
   const auto requests = get_requests(call);
   comm::Taker taker(crew_.world());
   if (have_bystanders && bystanders_.is_one(crew_.world().rank())) {
     taker.finish(last_words({}));
     return bystanders_.serve();
   }
-  const RunSummary summary = own_.run(
-      requests,
-      {.on_done = [&](size_t index, Rollout&& rollout) { taker.send_result(index, response_bytes(rollout)); },
-       .take = [&](size_t room, bool may_wait) { return taker.take(room, may_wait); }});
+  RunHooks hooks;
+  std::optional<Scores> scores;  // of the response that comes next
+  hooks.on_done = [&](size_t index, Rollout&& rollout) {
+    ByteWriter response = response_bytes(rollout);
+    if (scores) put_scores(response, *scores);
+    scores.reset();
+    taker.send_result(index, response);
+  };
+  if (scores_top_k) {
+    hooks.scores_top_k = *scores_top_k;
+    hooks.on_scores = [&](size_t, Scores&& taken) { scores = std::move(taken); };
+  }
+  hooks.take = [&](size_t room, bool may_wait) {
+    const auto lot = taker.take(up_to(room), may_wait);
+    return lot ? std::optional(indices_of(*lot)) : std::nullopt;
+  };
+  const RunSummary summary = own_.run(requests, hooks);
   taker.finish(last_words(summary));
 }
 
@@ -160,15 +200,18 @@ RunSummary CrewGenerator::run(std::span<const Request> requests, const RunHooks&
   const auto begin = std::chrono::steady_clock::now();
   ByteWriter order;
   const bool have_bystanders = bystanders_.is_one && bystanders_.has_interest(requests.front());
-  order.put(Order::run).put(have_bystanders);
+  std::optional<uint32_t> scores_top_k;
+  if (hooks.on_scores) scores_top_k = hooks.scores_top_k;
+  order.put(Order::run).put(have_bystanders).put(scores_top_k);
   put_requests(order, requests);
   const auto call =
       crew_.call(duty_, "sampling at step " + std::to_string(own_.policy_step()), order.bytes());
 
   if (have_bystanders) bystanders_.begin();
   RunSummary own, others;  // under the dealer's mutex, as calling hooks
-  const auto pass_on = [&](size_t index, Rollout&& rollout) {
-    if (have_bystanders) bystanders_.on_done(rollout);
+  const auto pass_on = [&](size_t index, Rollout&& rollout, std::optional<Scores>&& scores) {
+    if (have_bystanders) bystanders_.on_done(rollout, scores ? &*scores : nullptr);
+    if (scores) hooks.on_scores(index, std::move(*scores));
     hooks.on_done(index, std::move(rollout));
   };
   const auto tell = [&] {
@@ -178,16 +221,23 @@ RunSummary CrewGenerator::run(std::span<const Request> requests, const RunHooks&
                       {.on_result =
                            [&](size_t index, ByteReader& reader) {
                              Rollout rollout = get_response(reader, requests[index]);
+                             std::optional<Scores> scores;
+                             if (scores_top_k) scores = get_scores(reader, requests[index], *scores_top_k);
                              count_response(others, rollout);
-                             pass_on(index, std::move(rollout));
+                             pass_on(index, std::move(rollout), std::move(scores));
                              tell();
                            },
                        .on_end = [&](ByteReader& reader) { add_last_words(others, reader); }});
   RunHooks own_hooks;
+  std::optional<Scores> own_scores;  // of the response that comes next
   own_hooks.on_done = [&](size_t index, Rollout&& rollout) {
     const std::lock_guard lock(dealer.mutex());
-    pass_on(index, std::move(rollout));
+    pass_on(index, std::move(rollout), std::exchange(own_scores, std::nullopt));
   };
+  if (scores_top_k) {
+    own_hooks.scores_top_k = *scores_top_k;
+    own_hooks.on_scores = [&](size_t, Scores&& taken) { own_scores = std::move(taken); };
+  }
   own_hooks.on_token = hooks.on_token;
   own_hooks.on_step = [&](const RunSummary& so_far) {
     const std::lock_guard lock(dealer.mutex());
@@ -195,8 +245,8 @@ RunSummary CrewGenerator::run(std::span<const Request> requests, const RunHooks&
     tell();
   };
   own_hooks.take = [&](size_t room, bool) {
-    auto lot = dealer.take(room);
-    return lot.empty() ? std::nullopt : std::optional(std::move(lot));
+    const comm::Lot lot = dealer.take(up_to(room));
+    return lot.empty() ? std::nullopt : std::optional(indices_of(lot));
   };
   const RunSummary own_end = own_.run(requests, own_hooks);
   dealer.finish();

@@ -15,13 +15,13 @@ struct Bystanders {
   std::function<bool(const Request& request)> has_interest = {};  // in these requests; else they sample too
   // The leader: before, for every response (from several threads, one at a time), and at the end.
   std::function<void()> begin = {};
-  std::function<void(const Rollout& rollout)> on_done = {};
+  std::function<void(const Rollout& rollout, const Scores* scores)> on_done = {};  // where they are taken
   std::function<void()> end = {};
   std::function<void()> serve = {};  // a bystander, from begin() to end()
 };
 
-// On every rank, around that rank's own generator; the others serve it through the crew. The same restrictions
-// as the own one's, but for scores taken while sampling: logits stay on the rank that drew from them.
+// On every rank, around that rank's own generator; the others serve it through the crew. Scores are taken where a
+// response is sampled, and come with it.
 class CrewGenerator final : public Generator {
  public:
   // Both must outlive it.
@@ -32,9 +32,7 @@ class CrewGenerator final : public Generator {
   std::string fingerprint(const Policy& policy) const override { return own_.fingerprint(policy); }
   void check(std::span<const Request> requests) const override { own_.check(requests); }
   RunSummary run(std::span<const Request> requests, const RunHooks& hooks) override;
-  bool is_exact(model::Precision scoring) const override {
-    return crew_.is_alone() && own_.is_exact(scoring);
-  }
+  bool is_exact(model::Precision scoring) const override { return own_.is_exact(scoring); }
   const EngineConfig& config() const override { return own_.config(); }
   model::Precision precision() const override { return own_.precision(); }
   int64_t vocab_size() const override { return own_.vocab_size(); }

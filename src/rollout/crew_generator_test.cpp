@@ -102,6 +102,47 @@ TEST_P(CrewGeneratorTest, GivesWhatOneGeneratorGives) {
   });
 }
 
+TEST_P(CrewGeneratorTest, ScoresComeWithTheResponses) {
+  const auto scored = [&](Generator& generator) {
+    std::vector<Scores> all(requests_.size());
+    std::optional<size_t> next;
+    RunHooks hooks;
+    hooks.scores_top_k = 3;
+    hooks.on_scores = [&](size_t index, Scores&& scores) {
+      next = index;
+      all[index] = std::move(scores);
+    };
+    hooks.on_done = [&](size_t index, Rollout&&) { EXPECT_EQ(next, index); };
+    generator.run(requests_, hooks);
+    return all;
+  };
+  LocalGenerator alone = make();
+  alone.replace_weights({.step = 7});
+  const auto expected = scored(alone);
+  comm::run_thread_world(GetParam(), [&](comm::World& world) {
+    comm::Crew crew(world);
+    LocalGenerator own = make();
+    CrewGenerator generator(own, crew);
+    EXPECT_TRUE(generator.is_exact(own.precision()));
+    if (!crew.leads()) {
+      crew.serve();
+      return;
+    }
+    generator.replace_weights({.step = 7});
+    const auto found = scored(generator);
+    for (size_t i = 0; i < requests_.size(); ++i) {
+      EXPECT_EQ(found[i].query_id, requests_[i].query_id);
+      EXPECT_EQ(found[i].sample, requests_[i].sample);
+      EXPECT_EQ(found[i].top_k, 3u);
+      EXPECT_EQ(found[i].candidates, expected[i].candidates);
+      EXPECT_EQ(found[i].student_logprobs, expected[i].student_logprobs);
+      EXPECT_EQ(found[i].sampled_logprobs, expected[i].sampled_logprobs);
+      EXPECT_EQ(found[i].student_entropy, expected[i].student_entropy);
+    }
+    crew.dismiss(0);
+  });
+}
+
 TEST_P(CrewGeneratorTest, BystandersSampleNothingThatConcernsThemAndHearOfAllOfIt) {
   if (GetParam() == 1) return;
   LocalGenerator alone = make();
@@ -116,7 +157,7 @@ TEST_P(CrewGeneratorTest, BystandersSampleNothingThatConcernsThemAndHearOfAllOfI
                             {.is_one = [&](int rank) { return rank == world.size() - 1; },
                              .has_interest = [&](const Request&) { return have_interest; },
                              .begin = [&] { ++begun; },
-                             .on_done = [&](const Rollout&) { ++heard; },
+                             .on_done = [&](const Rollout&, const Scores*) { ++heard; },
                              .end = [&] { ++ended; },
                              .serve = [&] { ++served; }});
     if (!crew.leads()) {

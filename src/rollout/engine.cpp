@@ -14,6 +14,7 @@
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "base/stop.h"
+#include "rollout/sampling_scores.h"
 
 namespace ropd::rollout {
 namespace {
@@ -133,6 +134,7 @@ struct Engine::Run {
   int64_t num_workers;
   std::chrono::steady_clock::time_point begin;
   model::KvCache& cache;
+  std::optional<SamplingScores> scores = {};  // where they are wanted
   std::mutex mutex = {};  // of everything below, of which pages of the cache are whose, and of calling hooks
   std::condition_variable step_ended = {};
   Scheduler& scheduler;
@@ -170,6 +172,7 @@ RunSummary Engine::run(std::span<const Request> requests, const RunHooks& hooks)
           .scheduler = scheduler,
           .summary = summary,
           .is_dealt_out = !hooks.take};
+  if (hooks.on_scores) run.scores.emplace(requests.size(), hooks.scores_top_k);
   parallel_tasks(workers, [&](size_t worker, size_t) { run_steps(run, *workers_[worker]); });
   return summary;
 }
@@ -238,7 +241,7 @@ void Engine::compute_step(Run& run, Worker& worker) const {
                   .sample = request.sample,
                   .position = static_cast<uint32_t>(static_cast<int64_t>(sequence.tokens.size()) -
                                                     sequence.prompt_tokens)});
-    if (run.hooks.on_row && drawn.is_valid) run.hooks.on_row(sequence.request, drawn.token, logits);
+    if (run.scores && drawn.is_valid) run.scores->add(sequence.request, drawn.token, logits);
   });
 }
 
@@ -284,6 +287,12 @@ void Engine::append(Run& run, Sequence& sequence, const Draw& drawn) const {
   rollout.seed = request.stream.seed;
   rollout.answer = request.answer;
   rollout.sampled_logprobs = std::move(sequence.logprobs);
+  if (run.scores) {
+    Scores scores = run.scores->take(sequence.request);
+    scores.query_id = request.query_id;
+    scores.sample = request.sample;
+    run.hooks.on_scores(sequence.request, std::move(scores));
+  }
   run.hooks.on_done(sequence.request, std::move(rollout));
 }
 

@@ -13,6 +13,7 @@
 
 #include "model/decode.h"
 #include "records/rollout.h"
+#include "records/scores.h"
 #include "rollout/request.h"
 #include "rollout/sampler.h"
 #include "rollout/scheduler.h"
@@ -46,16 +47,17 @@ struct RunSummary {
   std::string note() const;
 };
 
-// What a run tells its caller, all but on_row one call at a time, though not always on the calling thread.
-// What a hook throws ends the run.
+// What a run tells its caller, one call at a time, though not always on the calling thread. What a hook throws
+// ends the run.
 struct RunHooks {
   // A finished response; `text` is left to the caller.
   std::function<void(size_t request, Rollout&& rollout)> on_done;
   // Every token as it is drawn, for live display; may be empty.
   std::function<void(size_t request, Token token)> on_token = {};
-  // The logits, divided by the temperature, from which a token was drawn; may be empty. Called by several
-  // threads at a time, but for one request by one, in order of its tokens; must not throw.
-  std::function<void(size_t request, Token token, std::span<const float> logits)> on_row = {};
+  // The student's scores of a response, with so many candidates, taken while it was drawn
+  // (rollout/sampling_scores.h): right before its on_done. Without on_scores none are taken.
+  uint32_t scores_top_k = 0;
+  std::function<void(size_t request, Scores&& scores)> on_scores = {};
   // Which requests to work on, where several engines share them: asked for more whenever there is room. An empty
   // list: none have come yet, which is no answer where it may wait. Nothing: there are no more. Without this
   // all of them.

@@ -256,22 +256,26 @@ TEST_F(EngineTest, ReportsEveryTokenInOrder) {
   EXPECT_EQ(live.size(), requests_.size());
 }
 
-TEST_F(EngineTest, ShowsTheRowOfEveryToken) {
+TEST_F(EngineTest, TakesScoresWhileItSamples) {
   Engine engine(parameters_.weights(), Precision::f32, engine_config());
-  std::vector<std::vector<Token>> tokens(requests_.size());
-  std::vector<std::vector<float>> logprobs(requests_.size());
-  engine.run(requests_, {.on_done =
-                             [&](size_t index, Rollout&& rollout) {
-                               EXPECT_EQ(tokens[index], rollout.response_ids);
-                               EXPECT_EQ(logprobs[index], rollout.sampled_logprobs);
-                             },
-                         .on_row =
-                             [&](size_t index, Token token, std::span<const float> logits) {
-                               tokens[index].push_back(token);
-                               logprobs[index].push_back(logits[static_cast<size_t>(token)] -
-                                                         kernels::row_log_sum_exp(logits));
-                             }});
-  for (const auto& response : tokens) EXPECT_FALSE(response.empty());
+  std::optional<Scores> last;
+  size_t count = 0;
+  RunHooks hooks;
+  hooks.scores_top_k = 3;
+  hooks.on_scores = [&](size_t index, Scores&& scores) {
+    EXPECT_EQ(scores.query_id, requests_[index].query_id);
+    last = std::move(scores);
+  };
+  hooks.on_done = [&](size_t, Rollout&& rollout) {
+    ASSERT_TRUE(last) << "scores come before their response";
+    EXPECT_EQ(last->sample, rollout.sample);
+    EXPECT_EQ(last->sampled_logprobs, rollout.sampled_logprobs);
+    EXPECT_EQ(last->candidates.size(), 3 * rollout.response_ids.size());
+    last.reset();
+    ++count;
+  };
+  engine.run(requests_, hooks);
+  EXPECT_EQ(count, requests_.size());
 }
 
 TEST(BatchInCache, IsSmallerForLongerResponsesAndBounded) {

@@ -32,8 +32,8 @@ class Generator {
   // Checks all requests before anything is sampled; ends early after stop_requested().
   virtual RunSummary run(std::span<const Request> requests, const RunHooks& hooks) = 0;
 
-  // Are its log-probabilities and the logits of RunHooks::on_row, bit for bit, those of scoring in this
-  // precision? If not, on_row may stay silent.
+  // Are its log-probabilities and the scores of RunHooks::on_scores, bit for bit, those of scoring in this
+  // precision?
   virtual bool is_exact(model::Precision scoring) const = 0;
   // What determines a response beside policy, prompt and key.
   virtual const EngineConfig& config() const = 0;

@@ -126,7 +126,9 @@ class CountingWorld final : public comm::World {
     sent_ += bytes.size();
     world_.send(bytes, to, tag);
   }
-  comm::Message receive(std::optional<int> from, comm::Tag tag) override { return world_.receive(from, tag); }
+  comm::Message receive(std::optional<int> from, comm::Tag tag, comm::Waiting waiting) override {
+    return world_.receive(from, tag, waiting);
+  }
   std::optional<comm::Message> try_receive(std::optional<int> from, comm::Tag tag) override {
     return world_.try_receive(from, tag);
   }

@@ -10,7 +10,6 @@
 #include "base/stopwatch.h"
 #include "curriculum/bank_cursor.h"
 #include "curriculum/mixture.h"
-#include "distill/scoring.h"
 #include "rollout/streams.h"
 
 namespace ropd::train {
@@ -110,11 +109,13 @@ SuppliedRollouts RolloutSupply::sample(uint64_t iteration, uint64_t step, uint64
   const rollout::Policy policy{.is_initial = false, .step = step};
   const std::string fingerprint = generator_.fingerprint(policy);
   auto options = bank_options("iteration " + std::to_string(iteration) + " rollouts");
-  std::optional<distill::SamplingScores> scores;
-  if (generator_.is_exact(config_.train.precision) && config_.train.rescore == Rescore::iteration) {
-    scores.emplace(requests.size(), config_.objective.top_k);
-    options.on_row = [&](size_t request, Token token, std::span<const float> logits) {
-      scores->add(request, token, logits);
+  std::vector<Scores> scores(requests.size());
+  const bool has_scores =
+      generator_.is_exact(config_.train.precision) && config_.train.rescore == Rescore::iteration;
+  if (has_scores) {
+    options.scores_top_k = config_.objective.top_k;
+    options.on_scores = [&](size_t request, Scores&& of_response) {
+      scores[request] = std::move(of_response);
     };
   }
   replace_weights(policy);
@@ -127,12 +128,7 @@ SuppliedRollouts RolloutSupply::sample(uint64_t iteration, uint64_t step, uint64
   if (!supplied.is_complete) return supplied;
   supplied.rollouts = rollout::read_bank(path, limits(), fingerprint);
   check_policy(path, supplied.rollouts, step);
-  if (scores && result.num_kept == 0)
-    for (size_t i = 0; i < supplied.rollouts.size(); ++i) {
-      supplied.scores.push_back(scores->take(i));
-      supplied.scores.back().query_id = supplied.rollouts[i].query_id;
-      supplied.scores.back().sample = supplied.rollouts[i].sample;
-    }
+  if (has_scores && result.num_kept == 0) supplied.scores = std::move(scores);
   state.next_request += count;
   ++state.rounds;
   return supplied;

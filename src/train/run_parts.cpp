@@ -189,7 +189,8 @@ rollout::Bystanders RunParts::early_scoring(const TrainConfig& config, const Mod
           .has_interest =
               [](const rollout::Request& request) { return rollout::is_training_stream(request.stream); },
           .begin = [this] { crew_scorer.begin_early(); },
-          .on_done = [this](const Rollout& rollout) { crew_scorer.offer_early(rollout); },
+          .on_done = [this](const Rollout& rollout,
+                            const Scores* scores) { crew_scorer.offer_early(rollout, scores); },
           .end = [this] { crew_scorer.end_early(); },
           .serve = [this] { crew_scorer.serve_early(); }};
 }

@@ -44,16 +44,18 @@ inline void check_exchange(comm::World& world) {
   }
 }
 
-// Messages with one tag keep their order; another tag may overtake.
+// Messages with one tag keep their order; another tag may overtake. Nobody receives before all have sent.
 inline void check_order(comm::World& world) {
   if (world.size() == 1) return;
   const int next = (world.rank() + 1) % world.size(), last = (world.rank() + world.size() - 1) % world.size();
-  for (int i = 0; i < 20; ++i) world.send(filled(static_cast<size_t>(i), i), next, comm::Tag::result);
+  constexpr size_t kStep = 20'000;  // up to more than any transport keeps for a receiver
+  for (int i = 0; i < 20; ++i) world.send(filled(kStep * static_cast<size_t>(i), i), next, comm::Tag::result);
   world.send(filled(7, 99), next, comm::Tag::state);
   require(world.receive(last, comm::Tag::state).bytes == filled(7, 99), "another tag overtakes");
   for (int i = 0; i < 20; ++i) {
     const comm::Message message = world.receive(std::nullopt, comm::Tag::result);
-    require(message.from == last && message.bytes == filled(static_cast<size_t>(i), i), "order of one tag");
+    require(message.from == last && message.bytes == filled(kStep * static_cast<size_t>(i), i),
+            "order of one tag");
   }
   require(!world.try_receive(last, comm::Tag::result), "nothing is left");
 }
@@ -79,8 +81,9 @@ inline void check_lots(comm::World& world) {
   const size_t duty = crew.enlist([&](ByteReader& call) {
     require(call.get<std::string>() == "hello", "a call's message");
     comm::Taker taker(world);
-    while (const auto lot = taker.take(5, /*may_wait=*/true))
-      for (const size_t piece : *lot) taker.send_result(piece, ByteWriter().put(uint64_t{piece * piece}));
+    while (const auto lot = taker.take({.most = 5}, /*may_wait=*/true))
+      for (size_t piece = lot->begin; piece < lot->end; ++piece)
+        taker.send_result(piece, ByteWriter().put(uint64_t{piece * piece}));
     taker.finish(ByteWriter().put(world.rank()));
   });
   if (!crew.leads()) {
@@ -95,8 +98,8 @@ inline void check_lots(comm::World& world) {
         world, squares.size(),
         {.on_result = [&](size_t piece, ByteReader& result) { squares[piece] += result.get<uint64_t>(); },
          .on_end = [&](ByteReader&) { ++ended; }});
-    for (auto lot = dealer.take(3); !lot.empty(); lot = dealer.take(3))
-      for (const size_t piece : lot) {
+    for (auto lot = dealer.take({.most = 3}); !lot.empty(); lot = dealer.take({.most = 3}))
+      for (size_t piece = lot.begin; piece < lot.end; ++piece) {
         const std::lock_guard lock(dealer.mutex());
         squares[piece] += piece * piece;
       }

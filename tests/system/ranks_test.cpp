@@ -223,6 +223,39 @@ TEST_F(Ranks, OtherSettingsOnARankAreRefusedByName) {
   EXPECT_THAT(refused.err, testing::AllOf(HasSubstr("rank 1"), HasSubstr("train.learning_rate")));
 }
 
+// Two machines whose models lie under the same path, a bit of one of them apart.
+TEST_F(Ranks, OtherModelFilesOnARankAreRefusedByName) {
+  for (const std::string changed : {"student", "teacher"}) {
+    const std::string here = folder_ / (changed + " here"), there = folder_ / (changed + " there");
+    for (const std::string& machine : {here, there}) {
+      std::filesystem::create_directory(machine);
+      std::filesystem::copy(kModels, machine + "/models", std::filesystem::copy_options::recursive);
+    }
+    const std::string weights = there + "/models/" + changed + "/model.safetensors";
+    std::string content = read_file(weights);
+    content[content.size() - 4] ^= 1;
+    write_file_atomically(weights, content);
+    const std::string command = train("run", "student=models/student teacher=models/teacher");
+    const Outcome refused = run_shell(test::mpirun(1) + "-wdir '" + here + "' " + command +
+                                      " : -n 1 -wdir '" + there + "' " + command);
+    EXPECT_NE(refused.exit_code, 0);
+    EXPECT_THAT(refused.err, testing::AllOf(HasSubstr("rank 1"), HasSubstr(changed + " files")));
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "run" / "checkpoints"));
+    std::filesystem::remove_all(folder_ / "run");
+  }
+}
+
+// A limit of its address space stands for a rank's machine: the cache of 2 GB that the leader reserves is too large.
+TEST_F(Ranks, RankOutOfMemoryEndsTheRunByName) {
+  const std::string command = train("run",
+                                    "rollout.memory_gb=2 rollout.max_response_tokens=1000 "
+                                    "curriculum.bank.responses=6000 train.activation_memory_gb=0.01");
+  const Outcome ended =
+      run_shell(test::mpirun(1) + command + " : -n 1 bash -c 'ulimit -v 2200000; exec " + command + "'");
+  EXPECT_NE(ended.exit_code, 0);
+  EXPECT_THAT(ended.err, ContainsRegex("ropd: rank 1 on [^ ]+: .*(cannot reserve|out of memory)"));
+}
+
 TEST_F(Ranks, CommandsOfOneProcessRefuseSeveralRanksInOneLine) {
   const std::string model = kModels + "/student", config = (folder_ / "config.yaml").string();
   for (const std::string& command : std::vector<std::string>{
