@@ -19,16 +19,17 @@ struct LowRank {
   float scale = 0;
 };
 
-// Writes merged [N, K] = W + scale · (B A).
+// Writes merged [N, K] = W + scale · (B A); in bf16 rounded as products in that precision round it.
 void merge_low_rank(std::span<float> merged, const WeightView& stored, const LowRank& change);
+void merge_low_rank(std::span<Bf16> merged, const WeightView& stored, const LowRank& change);
 
 // Through y = x W'ᵀ, at A and B alone:
 //   adds grad_yᵀ · (scale · (x Aᵀ)) to grad_b [N, r] and (scale · (grad_y B))ᵀ · x to grad_a [r, K].
-// x [T, K], grad_y [T, N]. All four products are those of matmul.h; those that are added sum over tokens, with
-// bf16_tiles sequence by sequence as matmul_grad_weight() does, so parts of a batch do not show. `scratch` grows
-// to [T, r].
+// x [T, K], grad_y [T, N]. All four products are chains as in matmul.h, of rounded factors with bf16_tiles as with
+// bf16: they are too thin for matrix units, and those that are added are then chains over tokens, so parts of a
+// batch do not show. `scratch` grows to some [N + K, r], and [256, N + K] in bf16.
 void low_rank_grad(std::span<float> grad_a, std::span<float> grad_b, Buffer& scratch,
                    std::span<const float> grad_y, std::span<const float> x, const LowRank& change,
-                   Precision precision, std::span<const int64_t> sequence_begins);
+                   Precision precision);
 
 }  // namespace ropd::kernels

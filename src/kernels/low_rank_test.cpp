@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/threads.h"
+#include "kernels/matmul_test_support.h"
 #include "support/gradient_check.h"
 
 namespace ropd::kernels {
@@ -16,7 +17,8 @@ using test::random_values;
 struct Shape {
   int64_t outputs, inputs, rank, tokens;
 };
-const Shape kShapes[] = {{1, 1, 1, 1}, {7, 5, 3, 4}, {33, 70, 1, 13}, {64, 48, 16, 31}, {130, 257, 9, 50}};
+const Shape kShapes[] = {{1, 1, 1, 1},     {7, 5, 3, 4},      {33, 70, 1, 13},
+                         {64, 48, 16, 31}, {130, 257, 9, 50}, {103, 192, 17, 7}};
 
 struct Case {
   Shape shape;
@@ -51,8 +53,15 @@ TEST(MergeLowRank, EqualsItsNaiveLoopBitForBitInEveryStoredType) {
   for (const Shape& shape : kShapes) {
     const Case c(shape);
     std::vector<float> merged(c.w.size());
-    merge_low_rank(merged, c.view(), c.change(1.7f));
-    EXPECT_EQ(merged, naive_merge(c, c.w, 1.7f));
+    std::vector<Bf16> rounded(c.w.size());
+    const auto expect_merged = [&](const WeightView& stored, const std::vector<float>& values, float scale) {
+      const auto expected = naive_merge(c, values, scale);
+      merge_low_rank(merged, stored, c.change(scale));
+      EXPECT_EQ(merged, expected);
+      merge_low_rank(rounded, stored, c.change(scale));
+      for (size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(rounded[i], float_to_bf16(expected[i]));
+    };
+    expect_merged(c.view(), c.w, 1.7f);
     for (const DType dtype : {DType::bf16, DType::f16}) {
       std::vector<uint16_t> bits;
       std::vector<float> widened;
@@ -60,8 +69,7 @@ TEST(MergeLowRank, EqualsItsNaiveLoopBitForBitInEveryStoredType) {
         bits.push_back(dtype == DType::bf16 ? float_to_bf16(value) : float_to_f16(value));
         widened.push_back(dtype == DType::bf16 ? bf16_to_float(bits.back()) : f16_to_float(bits.back()));
       }
-      merge_low_rank(merged, {bits.data(), dtype, shape.outputs, shape.inputs}, c.change(0.3f));
-      EXPECT_EQ(merged, naive_merge(c, widened, 0.3f));
+      expect_merged({bits.data(), dtype, shape.outputs, shape.inputs}, widened, 0.3f);
     }
   }
 }
@@ -79,17 +87,13 @@ void add_gradient(Gradient& sum, const Case& c, float scale, Precision precision
   };
   Buffer scratch;
   low_rank_grad(sum.a, sum.b, scratch, part(c.grad_y, c.shape.outputs), part(c.x, c.shape.inputs),
-                c.change(scale), precision, {});
+                c.change(scale), precision);
 }
 
 Gradient gradient_of(const Case& c, float scale, Precision precision) {
   Gradient sum{std::vector<float>(c.a.size()), std::vector<float>(c.b.size())};
   add_gradient(sum, c, scale, precision, 0, c.shape.tokens);
   return sum;
-}
-
-float rounded(float value, Precision precision) {
-  return precision == Precision::bf16 ? bf16_to_float(float_to_bf16(value)) : value;
 }
 
 Gradient naive_gradient(const Case& c, float scale, Precision precision) {
@@ -118,7 +122,7 @@ Gradient naive_gradient(const Case& c, float scale, Precision precision) {
 }
 
 TEST(LowRankGrad, EqualsItsNaiveLoopBitForBit) {
-  for (const auto precision : {Precision::f32, Precision::bf16})
+  for (const auto precision : kPrecisions)
     for (const Shape& shape : kShapes) {
       const Case c(shape);
       EXPECT_EQ(gradient_of(c, 1.3f, precision), naive_gradient(c, 1.3f, precision)) << shape.outputs;

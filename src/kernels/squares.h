@@ -23,16 +23,18 @@ using SquareWords = hn::RebindToUnsigned<SquareTag>;
 inline constexpr int64_t kSquare = hn::MaxLanes(SquareTag());
 
 // As float_to_bf16 rounds, but still f32.
-HWY_INLINE SquareRow rounded_bf16(SquareRow row) {
-  const SquareWords whole;
-  const auto bits = hn::BitCast(whole, row);
+template <class Tag>
+HWY_INLINE hn::Vec<Tag> rounded_bf16(Tag tag, hn::Vec<Tag> values) {
+  const hn::RebindToUnsigned<Tag> whole;
+  const auto bits = hn::BitCast(whole, values);
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(whole, 1));
   const auto rounded = hn::Add(hn::Add(bits, hn::Set(whole, 0x7fff)), odd);
   const auto quiet = hn::Or(bits, hn::Set(whole, 0x400000));
   const auto chosen = hn::IfThenElse(
-      hn::MaskFromVec(hn::BitCast(whole, hn::VecFromMask(SquareTag(), hn::Ne(row, row)))), quiet, rounded);
-  return hn::BitCast(SquareTag(), hn::And(chosen, hn::Set(whole, 0xffff0000u)));
+      hn::MaskFromVec(hn::BitCast(whole, hn::VecFromMask(tag, hn::Ne(values, values)))), quiet, rounded);
+  return hn::BitCast(tag, hn::And(chosen, hn::Set(whole, 0xffff0000u)));
 }
+HWY_INLINE SquareRow rounded_bf16(SquareRow row) { return rounded_bf16(SquareTag(), row); }
 
 HWY_INLINE SquareRow load_wide(const float* p) { return hn::LoadU(SquareTag(), p); }
 HWY_INLINE SquareRow load_wide(const Bf16* p) {

@@ -1,4 +1,4 @@
-// The small products inside attention, on register tiles:
+// The small products inside attention and of low-rank changes, on register tiles:
 //   C[m, n] (+)= sum_l A(m, l) B[l, n],   n in whole vectors, A with any strides, B in f32 or bf16
 // Every element is one chain of fused multiply-adds in order of l, so the tiling never shows in a result.
 // Included once per instruction set, after foreach_target.h (see lanes.h).

@@ -69,8 +69,7 @@ void project_grad(std::span<float> grad_x, kernels::Update update, const MatrixG
     kernels::matmul_grad_weight(gradient.whole, grad_y, x, linear.outputs(), linear.inputs(), precision,
                                 sequence_begins);
   if (!gradient.a.empty())
-    kernels::low_rank_grad(gradient.a, gradient.b, scratch.low_rank, grad_y, x, linear.change, precision,
-                           sequence_begins);
+    kernels::low_rank_grad(gradient.a, gradient.b, scratch.low_rank, grad_y, x, linear.change, precision);
   linear.apply_gradient(grad_x, grad_y, precision, update);
 }
 

@@ -43,7 +43,7 @@ struct BlockScratch {
   Buffer grad_q, grad_k, grad_v;
   Buffer grad_normed;  // [T, D]
   Buffer inv_rms;      // of norms that the gradient redoes
-  Buffer low_rank;     // [T, r]: of adapters
+  Buffer low_rank;     // of adapters: kernels/low_rank.h
   size_t bytes() const;
 };
 

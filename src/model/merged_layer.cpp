@@ -1,6 +1,6 @@
 #include "model/merged_layer.h"
 
-#include <algorithm>
+#include <cstddef>
 
 namespace ropd::model {
 namespace {
@@ -17,28 +17,22 @@ const LayerWeights& MergedLayer::of(const LayerWeights& layer, Precision precisi
   });
   if (size == 0) return layer;
   layer_ = std::move(copy);
-  values_.resize(size);
-  float* to = values_.data();
+  const DType dtype = precision == Precision::f32 ? DType::f32 : DType::bf16;
+  values_.resize((size * dtype_bytes(dtype) + sizeof(float) - 1) / sizeof(float));
+  auto* to = reinterpret_cast<std::byte*>(values_.data());
   for_each_matrix(layer_, [&](const std::string&, Linear& linear) {
     if (!linear.needs_merge(precision, with_gradient)) return;
-    kernels::merge_low_rank({to, size_of(linear)}, linear.stored, linear.change);
-    linear.stored = {to, DType::f32, linear.outputs(), linear.inputs()};
+    if (dtype == DType::f32)
+      kernels::merge_low_rank(std::span(reinterpret_cast<float*>(to), size_of(linear)), linear.stored,
+                              linear.change);
+    else
+      kernels::merge_low_rank(std::span(reinterpret_cast<Bf16*>(to), size_of(linear)), linear.stored,
+                              linear.change);
+    linear.stored = {to, dtype, linear.outputs(), linear.inputs()};
     linear.is_merged = true;
-    to += size_of(linear);
+    to += size_of(linear) * dtype_bytes(dtype);
   });
   return layer_;
-}
-
-uint64_t merged_layer_bytes(const Weights& weights) {
-  uint64_t most = 0;
-  for (LayerWeights layer : weights.layers) {
-    uint64_t bytes = 0;
-    for_each_matrix(layer, [&](const std::string&, Linear& linear) {
-      if (linear.change.rank > 0) bytes += size_of(linear) * sizeof(float);
-    });
-    most = std::max(most, bytes);
-  }
-  return most;
 }
 
 }  // namespace ropd::model

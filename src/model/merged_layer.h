@@ -8,8 +8,8 @@ namespace ropd::model {
 // Not shared between threads.
 class MergedLayer {
  public:
-  // The layer as it is where nothing has to be merged, else a copy whose matrices are; valid until the next
-  // call. with_gradient: products' gradients are wanted too.
+  // The layer as it is where nothing has to be merged, else a copy whose matrices are, in the type that products
+  // of this precision round to; valid until the next call. with_gradient: products' gradients are wanted too.
   const LayerWeights& of(const LayerWeights& layer, Precision precision, bool with_gradient = false);
   // Gives the memory back.
   void clear() { *this = {}; }
@@ -18,8 +18,5 @@ class MergedLayer {
   LayerWeights layer_;
   Buffer values_;  // of all merged matrices
 };
-
-// Bytes that it grows to for the largest layer.
-uint64_t merged_layer_bytes(const Weights& weights);
 
 }  // namespace ropd::model

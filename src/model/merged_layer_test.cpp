@@ -27,7 +27,21 @@ TEST_F(MergedLayerTest, HoldsWhatIsAdaptedAndLeavesTheRest) {
     EXPECT_EQ(std::vector<float>(found, found + expected.size()), expected);
     EXPECT_FALSE(layer.q.needs_merge(Precision::f32, true));
   }
-  EXPECT_EQ(merged_layer_bytes(weights_), 4u * (24 * 20 + 20 * 28));
+}
+
+TEST_F(MergedLayerTest, OfProductsThatRoundToBf16HoldsItsMatricesRounded) {
+  MergedLayer merged;
+  const LayerWeights& layer = merged.of(weights_.layers[1], Precision::bf16);
+  for (const auto& [found, from] :
+       {std::pair(&layer.q, &weights_.layers[1].q), std::pair(&layer.down, &weights_.layers[1].down)}) {
+    std::vector<float> merge(static_cast<size_t>(from->outputs() * from->inputs()));
+    kernels::merge_low_rank(merge, from->stored, from->change);
+    std::vector<Bf16> rounded;
+    for (const float value : merge) rounded.push_back(float_to_bf16(value));
+    ASSERT_EQ(found->stored.dtype, DType::bf16);
+    const auto* values = static_cast<const Bf16*>(found->stored.data);
+    EXPECT_EQ(std::vector<Bf16>(values, values + rounded.size()), rounded);
+  }
 }
 
 TEST_F(MergedLayerTest, IsTheLayerItselfWhereNothingIsAdaptedOrCopiesArePacked) {

@@ -134,8 +134,7 @@ std::vector<MemoryItem> lasting_items(const TrainConfig& config, const PlannedMo
 
 void add_merged_layer(std::vector<MemoryItem>& items, const Trainable& trainable, Phase phase) {
   if (trainable.is_adapter)
-    items.push_back(
-        {"one layer with its adapter (f32)", trainable.merged_layer_bytes, "adapter.targets", phase});
+    items.push_back({"one layer with its adapter", trainable.merged_layer_bytes, "adapter.targets", phase});
 }
 
 // memory_bytes: for the teacher, what a run always holds taken off.
@@ -373,7 +372,7 @@ Trainable trainable_of(const TrainConfig& config, const PlannedModels& models) {
   for (const AdapterMatrix& m : matrices) {
     trainable.parameters += elements(m.rank * (m.inputs + m.outputs));
     uint64_t& bytes = of_layers[m.module.substr(0, m.module.find('.', std::string("model.layers.").size()))];
-    bytes += elements(m.inputs * m.outputs) * sizeof(float);
+    bytes += elements(m.inputs * m.outputs) * (config.train.precision == Precision::f32 ? 4 : 2);
     trainable.merged_layer_bytes = std::max(trainable.merged_layer_bytes, bytes);
   }
   return trainable;

@@ -37,7 +37,7 @@ struct Machine {
 struct Trainable {
   uint64_t parameters = 0;
   bool is_adapter = false;
-  uint64_t merged_layer_bytes = 0;  // of an adapter: the largest layer's adapted matrices, in f32
+  uint64_t merged_layer_bytes = 0;  // of an adapter: the largest layer's adapted matrices, as products round
 };
 
 // How the teacher is used, and what an iteration reads of it when it is streamed.

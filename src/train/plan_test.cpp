@@ -73,6 +73,10 @@ TEST(Plan, AnAdapterCountsByItsOwnParametersAndTheStudentAsStored) {
   EXPECT_EQ(bytes_of(plan, "trigger"), 8 * adapter);
   EXPECT_EQ(bytes_of(plan, "gradient"), 4 * adapter);
   EXPECT_EQ(bytes_of(plan, "one layer with its adapter"), 4u * (24 * 20 + 20 * 28));
+  const Plan rounded = make_plan(
+      world.config("run", {"adapter={rank: 2, targets: [q_proj, down_proj]}", "train.precision=bf16"}),
+      {.flops = 1e9});
+  EXPECT_EQ(bytes_of(rounded, "one layer with its adapter"), 2u * (24 * 20 + 20 * 28));
   EXPECT_EQ(plan.checkpoint_bytes, 20 * adapter);
   EXPECT_LT(plan.memory_bytes, all.memory_bytes);
   EXPECT_LT(plan.seconds_per_iteration, all.seconds_per_iteration);

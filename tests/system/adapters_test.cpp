@@ -94,6 +94,18 @@ TEST_F(AdapterCommands, AreInspectedVerifiedAndDiagnosed) {
   EXPECT_GT(kl[1][0].get<double>(), 1e-11) << "its base, which a small change has left";
 }
 
+TEST_F(AdapterCommands, ATeacherThatIsAnAdapterIsStreamedWithTheSameBits) {
+  (void)responses_of("base", "b.jsonl");
+  const std::string score = "score --quiet --top-k 4 --model " + at("base") + " --teacher " + at("adapter") +
+                            " --rollouts " + at("b.jsonl") + " --out ";
+  const auto resident = run_ropd(score + at("resident"));
+  ASSERT_EQ(resident.exit_code, 0) << resident.err;
+  const auto streamed = run_ropd(score + at("streamed") + " --teacher-memory-gb 0");
+  ASSERT_EQ(streamed.exit_code, 0) << streamed.err;
+  EXPECT_EQ(read_file(directory_ / "streamed"), read_file(directory_ / "resident"));
+  EXPECT_NE(read_file(directory_ / "resident"), read_file(directory_ / "b.jsonl.scores"));
+}
+
 TEST_F(AdapterCommands, ABaseThatIsNotHereIsAskedFor) {
   save("hub", "Qwen/Qwen3-0.6B");
   const std::string command = "generate --quiet --max-tokens 4 --model " + at("hub") + " --prompts " +
@@ -131,10 +143,26 @@ TEST_F(AdapterCommands, EveryCommandThatTakesAModelTakesAnAdapterAndItsBase) {
   const std::string eval = "eval --quiet --suite " + at("suite.yaml") + " --data " + at("") +
                            " --max-tokens 8 --precision f32 --out ";
   const std::string keys = " student_base=" + base + " teacher_base=" + base;
+  const std::string score = "score --quiet --top-k 4 --rollouts " + at("sampled.jsonl") + " --out ";
+  const auto diagnosis = [&](const std::string& name, const std::string& student,
+                             const std::string& teacher) {
+    write_file_atomically(at(name + ".yaml"), "teacher: " + at("hub") + teacher + "\noutput: " + at(name) +
+                                                  "\nstudents: [{name: a, model: " + at("hub") + student +
+                                                  "}]\nsources: [{name: a, rollouts: " + at("sampled.jsonl") +
+                                                  "}]\npositions: 2\n");
+    return "diagnose --quiet --config " + at(name + ".yaml");
+  };
   const std::pair<std::string, std::string> commands[] = {
       {"tokenize --quiet --model " + at("hub") + " --in " + at("texts.jsonl") + " --out " + at("ids.jsonl"),
        " --base " + base},
       {"data stats --in " + queries + " --model " + at("hub"), " --base " + base},
+      {"generate --quiet --max-tokens 4 --precision f32 --model " + at("hub") + " --prompts " + queries +
+           " --out " + at("sampled.jsonl"),
+       " --base " + base},
+      {score + at("scores.jsonl") + " --model " + at("hub"), " --base " + base},
+      {score + at("scores-t.jsonl") + " --model " + base + " --teacher " + at("hub"),
+       " --teacher-base " + base},
+      {"merge " + at("hub") + " --out " + at("merged"), " --base " + base},
       {eval + at("eval") + " --model " + at("hub"), " --base " + base},
       {eval + at("eval-t") + " --model " + base + " --teacher " + at("hub"), " --teacher-base " + base},
       {eval + at("eval-s") + " --model " + base + " --student " + at("hub"), " --student-base " + base},
@@ -151,6 +179,15 @@ TEST_F(AdapterCommands, EveryCommandThatTakesAModelTakesAnAdapterAndItsBase) {
     const auto done = run_ropd(command + named);
     EXPECT_EQ(done.exit_code, 0) << command << named << "\n" << done.err;
   }
+  for (const auto& [student, teacher] : {std::pair<std::string, std::string>{"", ""},
+                                         {", base: " + base, ""},
+                                         {"", "\nteacher_base: " + base}}) {
+    const auto refused = run_ropd(diagnosis("refused", student, teacher));
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_THAT(refused.err, HasSubstr("its base is 'someone/tuned', which is no folder here"));
+  }
+  const auto diagnosed = run_ropd(diagnosis("diagnosed", ", base: " + base, "\nteacher_base: " + base));
+  EXPECT_EQ(diagnosed.exit_code, 0) << diagnosed.err;
   const auto verified = run_ropd("verify " + at("run"));
   EXPECT_EQ(verified.exit_code, 0) << verified.err << verified.out;
   const auto plain = run_ropd("tokenize --model " + base + " --base " + base + " --in " + at("texts.jsonl") +
