@@ -155,7 +155,7 @@ class Rehearsal:
         settings = [f"curriculum.stages=[{{source: bank, path: {bank}}}]", "train.iterations=1",
                     "train.responses_per_iteration=1", "train.minibatch=1", "checkpoint.every=0",
                     f"rollout.max_response_tokens={self.long_step_tokens}",
-                    f"train.microbatch_tokens={self.long_step_tokens + 64}", "data.max_prompt_tokens=64"]
+                    f"train.microbatch_tokens={self.long_step_tokens + 64}", "data.max_prompt_tokens=64", 'data.queries=""']
         run = self.out / "long-step"
         self.remove(run)
         plan = self.plan_of(self.settings(run, settings))

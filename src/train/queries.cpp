@@ -27,11 +27,12 @@ QuerySet load_queries(const TrainConfig& config, const text::PromptRenderer& ren
   if (set.num_too_long > 0)
     log_info(config.data.queries, ": ", set.num_too_long, " of ", all.size(),
              " queries dropped, their prompts exceed ", config.data.max_prompt_tokens, " tokens");
+  if (short_enough.empty())
+    fail(config.data.queries, ": no query is left of ", all.size(), ", all prompts exceed ",
+         config.data.max_prompt_tokens, " tokens (data.max_prompt_tokens)");
   const auto selection = query_selection(config);
   auto chosen = selection ? select_queries(short_enough, *selection) : short_enough;
   chosen = order_queries(std::move(chosen), config.data.order_seed);
-  if (chosen.empty())
-    fail(config.data.queries, ": no query is left of ", all.size(), " (data.max_prompt_tokens, data.select)");
   std::string identity;
   for (Query& query : chosen) {
     const auto& prompt = prompts[index_of.at(query.id)];
