@@ -6,6 +6,7 @@
 
 #include "app/commands.h"
 #include "app/ranks.h"
+#include "base/bytes.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/progress.h"
@@ -75,13 +76,14 @@ void examine(bool as_json) {
   world.begin_activity("doctor");
   const comm::Place own = comm::own_place(train::program_facts()["instruction set"]);
   const auto places = comm::exchange_places(world, own);
+  const auto threads =
+      comm::gather(world, ByteWriter().put(uint64_t{num_threads()}).bytes(), comm::Tag::state);
   const auto links = comm::probe_links(world);
   if (!crew.leads()) assist(crew);
   crew.expect_service();
   std::vector<RankReport> reports;
   for (size_t rank = 0; rank < places.size(); ++rank)
-    reports.push_back(
-        {places[rank], rank == 0 ? num_threads() : comm::threads_of(places, rank), links[rank]});
+    reports.push_back({places[rank], ByteReader(threads[rank]).get<uint64_t>(), links[rank]});
   Json list = Json::array();
   for (size_t rank = 0; rank < reports.size(); ++rank) list.push_back(to_json(reports[rank], rank));
   if (as_json)
