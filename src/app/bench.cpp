@@ -252,7 +252,8 @@ class Bench {
       });
     };
     run_steps(1);
-    const int steps = is_tiny() ? 50 : 4;
+    // Long enough that other programs on the same cores show.
+    const int steps = is_tiny() ? static_cast<int>(std::max<int64_t>(50, 16384 / count)) : 4;
     const double cache_bytes = static_cast<double>(model::KvCache::page_bytes(config_, precision, kPage)) /
                                kPage * static_cast<double>(context);
     const double memory = limits_.read_bytes / (weight_bytes / static_cast<double>(count) + cache_bytes);

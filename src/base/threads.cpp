@@ -9,22 +9,14 @@
 #include <thread>
 #include <utility>
 
+#include "base/one_thread.h"
+#include "base/shared_time.h"
+
 namespace ropd {
 namespace {
 
 // Operations that are worth waking a thread for (about 30 us), and where its core is another program's, too.
 constexpr int64_t kWorthWaking = int64_t{1} << 17, kWorthWakingInCrowd = int64_t{1} << 20;
-
-thread_local bool is_inside = false;
-
-class Inside {
- public:
-  Inside() { is_inside = true; }
-  ~Inside() { is_inside = before_; }
-
- private:
-  const bool before_ = is_inside;
-};
 
 // Through this workers get into a piece of work: which one, how many have entered, how many more may. One
 // number, so that all of it changes at once.
@@ -48,9 +40,10 @@ class Workers {
   void run(size_t count, int64_t operations, void (*call)(const void*, size_t), const void* work) {
     const std::unique_lock owner(owner_, std::try_to_lock);
     if (!owner || count <= 1) {
-      const Inside inside;
+      const OneThread here;
       return call(work, 0);
     }
+    const SharedTime shared;
     count = std::min(count, provide(count - 1) + 1);
     call_ = call;
     work_ = work;
@@ -98,7 +91,7 @@ class Workers {
   }
 
   void do_work(size_t worker) {
-    const Inside inside;
+    const OneThread here;
     try {
       call_(work_, worker);
     } catch (...) {
@@ -164,7 +157,7 @@ void set_num_threads(size_t count) {
   thread_limit().store(std::max<size_t>(count, 1), std::memory_order_relaxed);
 }
 
-bool is_in_parallel() { return is_inside; }
+bool is_in_parallel() { return OneThread::is_here(); }
 
 Patience<std::chrono::steady_clock>& patience() {
   static Patience<std::chrono::steady_clock> of_the_program;
@@ -173,7 +166,7 @@ Patience<std::chrono::steady_clock>& patience() {
 
 void call_on_threads(size_t count, int64_t operations, void (*call)(const void* work, size_t worker),
                      const void* work) {
-  if (is_inside) return call(work, 0);
+  if (OneThread::is_here()) return call(work, 0);
   workers().run(std::min(count, num_threads()), operations, call, work);
 }
 

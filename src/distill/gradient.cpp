@@ -140,10 +140,6 @@ GradientSums shard_gradient(Gradients& gradients, std::unique_ptr<TrainingPass>&
       states = states.subspan(part_states);
     }
     pass->finish(gradients);
-    if (!student.execution.keeps_memory) {  // a trace keeps the size of the largest it has seen
-      pass.reset();
-      return_freed_memory();
-    }
   }
   return sums;
 }
@@ -199,6 +195,11 @@ TeacherRowsSource one_at_a_time(const TeacherRowsSource& teacher, const Gradient
     const std::lock_guard lock(asking);
     return teacher(microbatch);
   };
+}
+
+void give_back(GradientMemory& memory) {
+  memory = {};
+  return_freed_memory();
 }
 
 void provide_passes(GradientMemory& memory, size_t count) {
@@ -259,7 +260,7 @@ GradientSums minibatch_gradient(Gradients& gradients, GradientMemory& memory, co
       if (s > 0) model::add_in_order(gradients, others);
     }
   }
-  if (!student.execution.keeps_memory) memory = {};
+  if (!student.execution.keeps_memory) give_back(memory);
   return sums;
 }
 
@@ -284,7 +285,7 @@ void shard_gradients(GradientMemory& memory, const MakeGradients& make, const We
       take(s, held[0].values(), sums);
     }
   }
-  if (!student.execution.keeps_memory) memory = {};
+  if (!student.execution.keeps_memory) give_back(memory);
 }
 
 }  // namespace ropd::distill

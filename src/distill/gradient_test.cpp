@@ -193,7 +193,7 @@ TEST(MinibatchGradient, HasTheSameBitsWithAnyThreadsAndInASmallAndALargeModel) {
     const Outcome one = run(weights, shards, settings);
     for (const auto sharing : {model::Sharing::sequences, model::Sharing::products})
       for (const bool keeps_memory : {true, false})
-        for (const int threads : {1, 2, 3, 7}) {
+        for (const int threads : {1, 2, 3, 7, 24, 64}) {
           set_num_threads(threads);
           weights.execution = {sharing, keeps_memory};
           const Outcome other = run(weights, shards, settings);

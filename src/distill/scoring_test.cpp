@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/threads.h"
 #include "kernels/vocab_head.h"
 #include "model/layer_stream.h"
 #include "support/model_files.h"
@@ -74,6 +75,35 @@ TEST(ScoreStudent, DoesNotDependOnTheBatch) {
       EXPECT_EQ(together[i].sampled_logprobs, apart[i].sampled_logprobs);
     }
   }
+}
+
+TEST(ScoreStudent, HasTheSameBitsOnManyThreads) {
+  ModelConfig shape = tiny_config(Architecture::qwen3);
+  shape.hidden_size = 64;
+  shape.intermediate_size = 192;
+  shape.vocab_size = 1500;
+  const auto parameters = random_parameters(shape, 2, 0.2f);
+  std::vector<Rollout> rollouts;
+  for (int i = 0; i < 20; ++i)
+    for (const Rollout& rollout : some_rollouts()) rollouts.push_back(rollout);
+  const size_t before = num_threads();
+  for (const auto sharing : {model::Sharing::sequences, model::Sharing::products}) {
+    model::Weights weights = parameters.weights();
+    weights.execution.sharing = sharing;
+    std::vector<Scores> expected;
+    for (const size_t threads : {1, 8, 24, 64}) {
+      set_num_threads(threads);
+      model::Workspace workspace;
+      const auto scores = score_student(weights, rollouts, {.top_k = 7}, workspace);
+      if (threads == 1) expected = scores;
+      for (size_t i = 0; i < rollouts.size(); ++i) {
+        ASSERT_EQ(scores[i].candidates, expected[i].candidates) << threads;
+        ASSERT_EQ(scores[i].student_logprobs, expected[i].student_logprobs) << threads;
+        ASSERT_EQ(scores[i].student_entropy, expected[i].student_entropy) << threads;
+      }
+    }
+  }
+  set_num_threads(before);
 }
 
 TEST(AgreeWithPass, SeesTheSmallestDifference) {

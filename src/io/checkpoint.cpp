@@ -27,6 +27,10 @@ std::string step_name(uint64_t step) {
   return std::string(kPrefix) + digits;
 }
 
+Path temporary_of(const Path& directory, uint64_t step) {
+  return directory / (std::string(kTemporary) + step_name(step));
+}
+
 std::optional<uint64_t> step_of(const std::string& name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
   uint64_t step = 0;
@@ -194,13 +198,21 @@ void CheckpointStore::remove_checkpoint(const Path& path) {
 
 Path CheckpointStore::save(uint64_t step, const Retention& retention,
                            const std::function<void(const Path& folder)>& fill) {
+  fill(begin(step));
+  return complete(step, retention);
+}
+
+Path CheckpointStore::begin(uint64_t step) {
   remove_leftovers();
-  const Path path = directory_ / step_name(step);
-  const Path temporary = directory_ / (std::string(kTemporary) + step_name(step));
+  const Path temporary = temporary_of(directory_, step);
   std::error_code error;
   fs::create_directory(temporary, error);
   check(error, temporary, "create the folder");
-  fill(temporary);
+  return temporary;
+}
+
+Path CheckpointStore::complete(uint64_t step, const Retention& retention) {
+  const Path path = directory_ / step_name(step), temporary = temporary_of(directory_, step);
   write_manifest(temporary, step, sync_tree(temporary));
   sync_directory(temporary);
   move_into_place(temporary, path);

@@ -55,6 +55,9 @@ class CheckpointStore {
   // are untouched. Afterwards only the newest `keep` up to this step remain; 0 keeps all. A checkpoint of the
   // same step is replaced.
   Path save(uint64_t step, const Retention& retention, const std::function<void(const Path& folder)>& fill);
+  // The same in two parts: the folder to fill, and all that follows. Nothing is the store's in between.
+  Path begin(uint64_t step);
+  Path complete(uint64_t step, const Retention& retention);
 
   // Before a run goes on behind `step`: finishes what a save killed behind its first rename left undone
   // (LATEST, the removal of older checkpoints).

@@ -15,6 +15,32 @@ BlockContext TrainingPass::context() {
           precision_};
 }
 
+size_t TrainingPass::trace_bytes() const {
+  size_t sum = workspace_.trace.bytes();
+  for (const BlockTrace& trace : traces_) sum += trace.bytes();
+  for (const Buffer& input : inputs_) sum += input.bytes();
+  return sum;
+}
+
+// Short parts keep the traces of more layers, long ones larger traces. What both leave behind would be more than
+// either needs, and more than was planned: then it is given back first.
+void TrainingPass::provide_traces(const ModelConfig& c, size_t tokens) {
+  const size_t layers = static_cast<size_t>(c.num_layers), trace = trace_bytes_per_token(c) * tokens,
+               input = static_cast<size_t>(c.hidden_size) * tokens * sizeof(float);
+  const size_t kept = std::min(layers, trace_budget_bytes_ / std::max<size_t>(trace, 1));
+  const size_t num_inputs = kept < layers ? layers - kept - 1 : 0, num_again = kept < layers ? 1 : 0;
+  most_trace_bytes_ = std::max(most_trace_bytes_, (kept + num_again) * trace + num_inputs * input);
+  traces_.resize(kept);
+  inputs_.resize(num_inputs);
+  size_t held = num_again > 0 ? std::max(workspace_.trace.bytes(), trace) : workspace_.trace.bytes();
+  for (const BlockTrace& t : traces_) held += std::max(t.bytes(), trace);
+  for (const Buffer& i : inputs_) held += std::max(i.bytes(), input);
+  if (held <= most_trace_bytes_ + most_trace_bytes_ / 64) return;  // buffers are rounded up
+  workspace_.trace = {};
+  for (BlockTrace& t : traces_) t = {};
+  for (Buffer& i : inputs_) i = {};
+}
+
 std::span<const float> TrainingPass::forward(const Weights& weights, PackedBatch part,
                                              std::vector<int64_t> rows) {
   const ModelConfig& c = weights.config;
@@ -22,12 +48,9 @@ std::span<const float> TrainingPass::forward(const Weights& weights, PackedBatch
   weights_ = &weights;
   part_ = std::move(part);
   rows_ = std::move(rows);
-  const size_t layers = weights.layers.size(), width = static_cast<size_t>(c.hidden_size);
-  const size_t trace_bytes = trace_bytes_per_token(c) * part_.tokens.size();
-  const size_t kept = std::min(layers, trace_budget_bytes_ / std::max<size_t>(trace_bytes, 1));
-  traces_.resize(kept);
-  inputs_.resize(kept < layers ? layers - kept - 1 : 0);
-
+  provide_traces(c, part_.tokens.size());
+  const size_t layers = weights.layers.size(), kept = traces_.size(),
+               width = static_cast<size_t>(c.hidden_size);
   Buffer& x = workspace_.x;
   x.resize(part_.tokens.size() * width);
   kernels::embedding(x, part_.tokens, weights.embedding.stored);
@@ -45,7 +68,6 @@ std::span<const float> TrainingPass::forward(const Weights& weights, PackedBatch
   hidden_.resize(x.size());
   inv_rms_.resize(part_.tokens.size());
   kernels::rms_norm(hidden_, inv_rms_, x, weights.final_norm, static_cast<float>(c.rms_norm_eps));
-  if (!weights.execution.keeps_memory) workspace_.scratch = {};  // its memory is the head's now
 
   row_begins_.clear();
   for (const int64_t begin : part_.sequence_begins)

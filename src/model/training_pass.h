@@ -19,7 +19,7 @@ namespace ropd::model {
 // For traces, unless the user says otherwise.
 inline constexpr size_t kTraceBudgetBytes = size_t{2} << 30;
 
-// Not shared between threads. Memory is kept between calls.
+// Not shared between threads. Memory is kept between calls, as much as the largest of them needs.
 class TrainingPass {
  public:
   explicit TrainingPass(Precision precision, size_t trace_budget_bytes = kTraceBudgetBytes)
@@ -35,6 +35,9 @@ class TrainingPass {
   // Adds the embedding's gradient of the parts since the last call.
   void finish(Gradients& gradients);
 
+  // Held for what the layers leave to backward(): traces and inputs.
+  size_t trace_bytes() const;
+
  private:
   struct Embedded {  // of a part
     std::vector<Token> tokens;
@@ -45,6 +48,7 @@ class TrainingPass {
   Workspace workspace_;
   std::vector<BlockTrace> traces_;  // [layers kept]; layer i < size keeps its whole trace
   std::vector<Buffer> inputs_;      // [layers - layers kept - 1]: the last layer is not computed again
+  size_t most_trace_bytes_ = 0;     // that a part so far needed
   Buffer last_, hidden_, inv_rms_;  // of the last layer; after the last norm
   Buffer states_;                   // of the rows that have a loss
   // between forward() and backward()
@@ -56,6 +60,7 @@ class TrainingPass {
   size_t num_embedded_ = 0;  // in use
 
   BlockContext context();
+  void provide_traces(const ModelConfig& config, size_t tokens);
 };
 
 }  // namespace ropd::model

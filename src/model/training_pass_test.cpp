@@ -190,6 +190,38 @@ TEST(TrainingPass, StatesEqualThoseOfScoring) {
   EXPECT_EQ(copy(pass.forward(weights, batch, rows)), copy(hidden));
 }
 
+// Short parts keep traces of both layers, long ones of one and compute the other again.
+TEST(TrainingPass, HoldsNoMoreThanItsLargestPartNeedsAndKeepsItForEqualOnes) {
+  ModelConfig config = tiny_config(Architecture::qwen3);
+  config.num_layers = 9;
+  const auto parameters = random_parameters(config, 7);
+  const Weights weights = parameters.weights();
+  const auto part_of = [](int length) {
+    Sequences sequences(1);
+    for (int i = 0; i < length; ++i) sequences[0].push_back(static_cast<Token>(i % 37));
+    return sequences;
+  };
+  constexpr int kLongest = 200;
+  const size_t budget =
+      trace_bytes_per_token(config) * kLongest * 5 / 2;  // two long traces, all of short ones
+  const auto run = [&](TrainingPass& pass, int length) {
+    const PackedBatch batch = pack(part_of(length));
+    const float* const states = pass.forward(weights, batch, {0}).data();
+    return std::pair(states, pass.trace_bytes());
+  };
+  size_t most = 0;
+  for (const int length : {40, kLongest, 120}) {
+    TrainingPass pass(Precision::f32, budget);
+    most = std::max(most, run(pass, length).second);
+  }
+  TrainingPass pass(Precision::f32, budget);
+  for (const int length : {kLongest, 40, 120, kLongest, 41, 119, kLongest, 1})
+    EXPECT_LE(run(pass, length).second, most + most / 50) << length;
+  const auto first = run(pass, kLongest);
+  EXPECT_EQ(run(pass, kLongest), first);
+  EXPECT_EQ(run(pass, kLongest - 3), first) << "a little less is no reason to give anything back";
+}
+
 TEST(TrainingPass, RefusesTokensOfAnotherModel) {
   const auto parameters = random_parameters(tiny_config(Architecture::qwen3), 7);
   const Weights weights = parameters.weights();

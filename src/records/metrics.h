@@ -148,10 +148,12 @@ struct StageSeconds {
   double rollout = 0;
   double score_student = 0;
   double score_teacher = 0;
-  double update = 0;      // all minibatches: gradient, trigger, optimizer
-  double refresh = 0;     // new weights packed for the rollout engine; not part of rollout
-  double checkpoint = 0;  // of the save before this iteration, if any; not part of total
-  double evaluation = 0;  // likewise
+  double update = 0;              // all minibatches: gradient, trigger, optimizer
+  double refresh = 0;             // new weights packed for the rollout engine; not part of rollout
+  double checkpoint = 0;          // waiting for the save before this iteration, if any
+  double checkpoint_writing = 0;  // what that save took, most of it beside this iteration
+  double evaluation = 0;          // of the one before this iteration; not part of total
+  double one_thread = 0;          // since the line before: only one thread had work
   // Of the iteration from its rollouts to its trigger, summed over the sessions that worked on it. A session
   // that was stopped while sampling leaves its responses, but not its seconds.
   double total = 0;
@@ -162,8 +164,12 @@ struct StageSeconds {
     field("timing_s/teacher", score_teacher, "scoring by the teacher");
     field("timing_s/update_actor", update, "all minibatches of the iteration");
     field("timing_s/update_weights", refresh, "packing new weights for the rollout engine");
-    field("timing_s/save_checkpoint", checkpoint, "saving the checkpoint before this iteration, not in step");
+    field("timing_s/save_checkpoint", checkpoint, "waiting for the checkpoint before this iteration");
+    field("timing_s/write_checkpoint", checkpoint_writing,
+          "writing it, beside this iteration until its first update");
     field("timing_s/testing", evaluation, "the evaluation before this iteration, not in step");
+    field("timing_s/one_thread", one_thread,
+          "since the iteration before ended, files and checkpoints included: only one thread had work");
     field("timing_s/step", total, "the iteration, all its sessions; of stopped sampling only the last");
   }
 };

@@ -32,15 +32,15 @@ class SetThreads {
   int before_;
 };
 
-// Prompts of 1 to 75 tokens, three samples each.
-std::vector<Request> make_requests() {
+// Prompts of 1 to 75 tokens, so many samples each.
+std::vector<Request> make_requests(uint32_t samples = 3) {
   std::vector<Request> requests;
   const std::vector<size_t> lengths = {1, 2, 31, 32, 33, 64, 75, 12};
   for (size_t q = 0; q < lengths.size(); ++q) {
     std::vector<Token> prompt;
     for (size_t i = 0; i < lengths[q]; ++i) prompt.push_back(static_cast<Token>((i * 13 + q * 5) % 37));
     const auto shared = std::make_shared<const std::vector<Token>>(prompt);
-    for (uint32_t s = 0; s < 3; ++s)
+    for (uint32_t s = 0; s < samples; ++s)
       requests.push_back(
           {"query " + std::to_string(q), s, shared, RandomStream(42, "test"), "answer " + std::to_string(q)});
   }
@@ -316,6 +316,31 @@ TEST_F(EngineTest, ThreadsWithSequencesOfTheirOwnGiveTheSameResponses) {
             std::min<size_t>(6, num_threads()));
   for (const int threads : {2, 3, 6})
     expect_same(expected, run_on(threads), std::to_string(threads) + " threads");
+}
+
+// As servers have them, on however few cores there are here. With its steps shared the model is so wide that
+// products are worth more threads.
+TEST_F(EngineTest, ManyThreadsGiveTheResponsesOfOne) {
+  ModelConfig shape = test::tiny_config(Architecture::qwen3);
+  shape.hidden_size = 64;
+  shape.intermediate_size = 192;
+  shape.vocab_size = 1500;
+  const auto parameters = random_parameters(shape, 3, 0.2f);
+  const auto requests = make_requests(17);  // 136: thirty-four threads have four each
+  EngineConfig config = engine_config();
+  config.max_response_tokens = 12;
+  for (const auto sharing : {model::Sharing::sequences, model::Sharing::products}) {
+    model::Weights weights = parameters.weights();
+    weights.execution.sharing = sharing;
+    const auto run_on = [&](int threads) {
+      const SetThreads set(threads);
+      Engine engine(weights, Precision::bf16, config);
+      return run(engine, requests);
+    };
+    const Result expected = run_on(1);
+    for (const int threads : {8, 24, 64})
+      expect_same(expected, run_on(threads), std::to_string(threads) + " threads");
+  }
 }
 
 TEST_F(EngineTest, AHookThatThrowsEndsTheRunOfAllThreads) {

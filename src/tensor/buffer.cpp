@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/large_allocations.h"
+#include "base/parallel.h"
 
 namespace ropd {
 
@@ -23,6 +24,13 @@ void Buffer::resize(size_t size) {
   size_ = size;
 }
 
-void Buffer::fill(float value) { std::fill_n(data_.get(), size_, value); }
+// By all threads: a gradient is larger than what one core clears in passing, and fresh memory comes to the
+// threads that write it first.
+void Buffer::fill(float value) {
+  const auto size = static_cast<int64_t>(size_);
+  parallel_chunks(size, int64_t{1} << 16, size / 2, [&](int64_t begin, int64_t end) {
+    std::fill(data_.get() + begin, data_.get() + end, value);
+  });
+}
 
 }  // namespace ropd

@@ -158,8 +158,9 @@ MinibatchGradient FlatLearner::gradient(std::span<const distill::SupervisedMicro
     if (!pass_) pass_.emplace(config_.precision, config_.activation_bytes);
     result.sums.weighted_loss +=
         distill::accumulate_supervised(*gradient_, *pass_, weights_, microbatch, config_.precision);
-    if (config_.keeps_memory) continue;
-    pass_.reset();  // a trace keeps the size of the largest it has seen
+  }
+  if (!config_.keeps_memory) {
+    pass_.reset();
     return_freed_memory();
   }
   return judge(result);

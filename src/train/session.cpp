@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/run_progress.h"
+#include "base/shared_time.h"
 #include "base/stop.h"
 #include "base/terminal_line.h"
 #include "io/checkpoint.h"
@@ -23,6 +24,7 @@
 #include "train/local_run.h"
 #include "train/measurements.h"
 #include "train/proposals.h"
+#include "train/run_checkpoints.h"
 #include "train/run_evaluation.h"
 #include "train/samples.h"
 #include "train/settings_change.h"
@@ -104,6 +106,8 @@ class Session {
     std::string stage_shown;
     TrainerHooks hooks;
     const Trainer* running = nullptr;
+    RunCheckpoints* checkpoints_of_run = nullptr;
+    hooks.before_change = [&] { checkpoints_of_run->wait(); };
     hooks.on_step = [&](const StepRecord& step) {
       StepRecord record = step;
       record.unix_time = unix_time();
@@ -111,7 +115,8 @@ class Session {
       tensorboard_->write(record);
       if (record.skipped) log_warning("step ", record.step, " skipped: ", record.skip_reason);
       // One iteration may be the whole run (M = 1 of the grid): states asked for inside it are saved there.
-      if (is_kept(record.step) && record.minibatch + 1 < steps_per_iteration(config_)) save(*running);
+      if (is_kept(record.step) && record.minibatch + 1 < steps_per_iteration(config_))
+        save_now(*checkpoints_of_run, *running);
       if (hooks_.on_step) hooks_.on_step(record);
     };
     hooks.on_progress = [&](const char* stage, uint64_t done, uint64_t total, uint64_t tokens) {
@@ -132,12 +137,14 @@ class Session {
     call_to_run(crew_, config_, models_, LocalRun::has_statistics(config_));
     LocalRun local(config_, directory_, models_, queries_, hooks.on_progress, crew_);
     Trainer trainer(config_, local.seams(), local.start, hooks);
+    RunCheckpoints checkpoints(store_, retention(), crew_.is_alone());
     running = &trainer;
+    checkpoints_of_run = &checkpoints;
     first_step_ = trainer.step();
     first_consumed_ = trainer.consumed();
     io::require_free_space(directory_.path(), 2 * local.learner.saved_bytes(),
                            "the next checkpoint and the one before it");
-    restore(trainer);
+    restore(trainer, checkpoints);
     record_start(trainer);
     io::MetricsFile file(directory_.metrics());
     metrics = &file;
@@ -146,17 +153,21 @@ class Session {
 
     RunProgress run_progress(directory_.path().filename().string(), config_.train.iterations, known_seconds_,
                              [&](const RunStatus& status) { progress_file.write(status); });
-    double checkpoint_seconds = 0;
     // A session may have ended inside the evaluation behind the iteration that was restored.
-    if (trainer.is_between_iterations() && !evaluate_if_due(trainer, local)) return stop(trainer);
+    if (trainer.is_between_iterations() && !evaluate_if_due(trainer, local, checkpoints))
+      return stop(trainer, checkpoints);
+    OneThreadWatch one_thread;
     while (!trainer.is_done()) {
       run_progress.begin_iteration(trainer.iteration());
       auto record = trainer.iterate();
-      if (!record) return stop(trainer);
+      if (!record) return stop(trainer, checkpoints);
       check_inputs();  // before anything of this iteration is kept
       record->unix_time = unix_time();
-      record->seconds.checkpoint = checkpoint_seconds;
+      const auto saving = checkpoints.take_seconds();
+      record->seconds.checkpoint = saving.waiting;
+      record->seconds.checkpoint_writing = saving.writing;
       record->seconds.evaluation = evaluation_seconds_;
+      record->seconds.one_thread = one_thread.take_seconds();
       if (!first_length_mean_) first_length_mean_ = record->response_length_mean;
       record->alarms = find_alarms(*record, config_.alarms, first_length_mean_);
       if (auto alarm = divergence_.observe(*record)) record->alarms.push_back(*alarm + good_checkpoint());
@@ -167,12 +178,11 @@ class Session {
       for (const std::string& alarm : record->alarms)
         log_warning("iteration ", record->iteration, ": ", alarm);
       const bool is_due = config_.checkpoint.every > 0 && record->iteration % config_.checkpoint.every == 0;
-      const auto before = std::chrono::steady_clock::now();
-      if (is_due || trainer.is_done() || is_kept(trainer.step())) save(trainer);
-      checkpoint_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
-      if (!evaluate_if_due(trainer, local)) return stop(trainer);
-      if (stop_requested() && !trainer.is_done()) return stop(trainer);
+      if (is_due || trainer.is_done() || is_kept(trainer.step())) save(checkpoints, trainer);
+      if (!evaluate_if_due(trainer, local, checkpoints)) return stop(trainer, checkpoints);
+      if (stop_requested() && !trainer.is_done()) return stop(trainer, checkpoints);
     }
+    checkpoints.wait();
     check_budget(config_, trainer, first_consumed_, first_step_);
     if (divergence_.has_diverged()) log_warning("the run diverged", good_checkpoint());
     return RunOutcome::done;
@@ -190,17 +200,19 @@ class Session {
   DivergenceWatch divergence_;
   std::optional<io::TensorBoardWriter> tensorboard_;
   uint64_t first_consumed_ = 0, first_step_ = 0;  // of the run that is continued, if one is
-  std::optional<uint64_t> saved_step_;
-  std::optional<double> known_seconds_;  // of an iteration that an earlier session made
-  double evaluation_seconds_ = 0;        // of the last one, until the next line tells of it
+  std::optional<double> known_seconds_;           // of an iteration that an earlier session made
+  double evaluation_seconds_ = 0;                 // of the last one, until the next line tells of it
   std::optional<double>
       first_length_mean_;  // of the run's first iteration: what the length alarm compares with
 
   // Behind the iterations that are due and have no summary yet. False after a stop request.
-  bool evaluate_if_due(const Trainer& trainer, LocalRun& local) {
-    const auto begin = std::chrono::steady_clock::now();
+  bool evaluate_if_due(const Trainer& trainer, LocalRun& local, RunCheckpoints& checkpoints) {
     const uint64_t closed = trainer.iteration() - 1;
     const bool is_due = closed > 0 && is_evaluation_due(config_.eval, closed, config_.train.iterations);
+    // What is kept of a student belongs to a state that the run cannot lose any more: going back behind it with
+    // other settings would leave results of weights that never were.
+    if (is_due) checkpoints.wait();
+    const auto begin = std::chrono::steady_clock::now();
     const bool is_finished = !is_due || evaluate_student(config_, directory_, models_, local.crew_evaluator,
                                                          local.learner.weights(), trainer.step());
     evaluation_seconds_ = 0;
@@ -216,14 +228,20 @@ class Session {
 
   io::Retention retention() const { return {config_.checkpoint.keep, config_.checkpoint.keep_steps}; }
 
-  void save(const Trainer& trainer) {
-    store_.save(trainer.step(), retention(), [&](const Path& folder) {
-      trainer.save(folder);
-      // Under the manifest's hash, so that lines lost from the run's own file come back.
+  // Beside what comes next.
+  void save(RunCheckpoints& checkpoints, const Trainer& trainer) const {
+    checkpoints.begin(trainer.step(), [this, snapshot = trainer.snapshot()](const Path& folder) {
+      snapshot(folder);
+      // Under the manifest's hash, so that lines lost from the run's own file come back. The next line comes
+      // behind the learner's next change.
       if (std::filesystem::exists(directory_.metrics()))
         write_file_atomically(folder / kMetricsCopy, read_file(directory_.metrics()));
     });
-    saved_step_ = trainer.step();
+  }
+
+  void save_now(RunCheckpoints& checkpoints, const Trainer& trainer) const {
+    save(checkpoints, trainer);
+    checkpoints.wait();
   }
 
   // Banks that the run has made itself are inputs of what follows.
@@ -253,7 +271,7 @@ class Session {
                      " (continue_from takes it, with a lower train.learning_rate)";
   }
 
-  void restore(Trainer& trainer) {
+  void restore(Trainer& trainer, RunCheckpoints& checkpoints) {
     const auto newest = io::newest_valid_checkpoint(directory_.checkpoints());
     const uint64_t step = newest ? newest->step : first_step_;
     if (newest && std::filesystem::exists(newest->path / kMetricsCopy) &&
@@ -275,7 +293,7 @@ class Session {
     if (!known.iterations.empty()) first_length_mean_ = known.iterations.front().response_length_mean;
     trainer.restore(newest->path, known.open_steps);
     store_.settle(newest->step, retention());
-    saved_step_ = newest->step;
+    checkpoints.set_last_step(newest->step);
     log_info("going on from ", newest->path.string());
   }
 
@@ -305,9 +323,10 @@ class Session {
     }
   }
 
-  RunOutcome stop(const Trainer& trainer) {
+  RunOutcome stop(const Trainer& trainer, RunCheckpoints& checkpoints) {
     check_inputs();
-    if (saved_step_ != trainer.step() && trainer.step() > first_step_) save(trainer);
+    if (checkpoints.last_step() != trainer.step() && trainer.step() > first_step_) save(checkpoints, trainer);
+    checkpoints.wait();
     log_info("stopped after step ", trainer.step(), "; go on with: ropd resume ", directory_.path().string());
     return RunOutcome::stopped;
   }

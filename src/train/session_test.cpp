@@ -15,6 +15,7 @@
 #include "base/threads.h"
 #include "io/progress_file.h"
 #include "io/sample_file.h"
+#include "support/chosen_target.h"
 #include "support/kill_at_system_call.h"
 #include "support/whole_run.h"
 
@@ -365,6 +366,30 @@ TEST_F(Session, SavesStatesThatAreAskedForInsideAnIteration) {
   EXPECT_EQ(final_weights(config), expected) << "going on from the middle";
 }
 
+// LATEST is written last, beside the next iteration; a folder of that name makes it fail.
+TEST_F(Session, ACheckpointThatCannotBeWrittenEndsTheRunBeforeTheNextUpdate) {
+  const TrainConfig config =
+      world.config("run", {"train.iterations=4", "curriculum.stages=[{source: current}]"});
+  const Path latest = world.path("run") / "checkpoints" / "LATEST";
+  const std::string error = error_of([&] {
+    start_run(config, "test", {.on_step = [&](const StepRecord& step) {
+                if (step.step != 5) return;
+                std::filesystem::remove(latest);
+                std::filesystem::create_directory(latest);
+              }});
+  });
+  EXPECT_THAT(error, HasSubstr(latest.string()));
+  EXPECT_TRUE(std::filesystem::exists(world.path("run") / "rollouts" / "iter-0003.jsonl")) << "meanwhile";
+  const auto metrics = io::read_metrics(world.path("run") / "metrics.jsonl");
+  EXPECT_EQ(metrics.iterations.back().step, 6u);
+  EXPECT_TRUE(metrics.open_steps.empty());
+  std::filesystem::remove(latest);
+  EXPECT_EQ(resume_run(world.path("run"), "test"), RunOutcome::done);
+  EXPECT_EQ(
+      final_weights(config),
+      uninterrupted(world.config("whole", {"train.iterations=4", "curriculum.stages=[{source: current}]"})));
+}
+
 TEST_F(Session, KeepsTheCheckpointsItWasToldTo) {
   start_run(world.config("run", {"train.iterations=5", "checkpoint.keep=2", "checkpoint.keep_steps=[6]"}),
             "test");
@@ -527,7 +552,8 @@ TEST_F(Session, BitsDependOnShardsButNeverOnThreads) {
       return weights;
     };
     const std::string one = trained(1);
-    for (const int threads : {2, 3, 7}) EXPECT_EQ(trained(threads), one) << threads << ", shards " << shards;
+    for (const int threads : {2, 3, 7, 16, 64})
+      EXPECT_EQ(trained(threads), one) << threads << ", shards " << shards;
     of_shards.insert(one);
   }
   EXPECT_EQ(of_shards.size(), 3u);
@@ -565,7 +591,7 @@ TEST_F(Session, ARunOfAnEarlierVersionGoesOnWithOneShard) {
   EXPECT_EQ(final_weights(config), expected);
 }
 
-// --- golden run ---
+// --- golden runs ---
 
 std::string hex(double value) {
   char text[64];
@@ -573,9 +599,9 @@ std::string hex(double value) {
   return text;
 }
 
-std::string golden_text(const io::Metrics& metrics) {
-  std::string text =
-      "# Tiny R-OPD run (train/session_test.cpp), f32 with fused multiply-add: hexadecimal floats.\n";
+std::string golden_text(const io::Metrics& metrics, const std::string& precision) {
+  std::string text = "# Tiny R-OPD run (train/session_test.cpp), " + precision +
+                     " with fused multiply-add: hexadecimal floats.\n";
   const auto optional = [](const std::optional<double>& value) {
     return value ? hex(*value) : std::string("-");
   };
@@ -590,16 +616,25 @@ std::string golden_text(const io::Metrics& metrics) {
   return text;
 }
 
-TEST_F(Session, ReproducesTheGoldenRun) {
-  const std::string found = golden_text(test::run_to_the_end(
-      world.config("run", {"train.iterations=12", "train.shards=2", "trigger.persistence=1"})));
-  const Path path = Path(ROPD_SOURCE_DIR) / "tests" / "golden" / "tiny_run_losses.txt";
+// The numbers in tests/golden/`name`, after they were written where that is asked for.
+std::string golden_numbers(const std::string& name, const std::string& found) {
+  const Path path = Path(ROPD_SOURCE_DIR) / "tests" / "golden" / name;
   if (std::getenv("ROPD_WRITE_GOLDEN")) write_file_atomically(path, found);
-  const std::string expected = read_file(path);
+  return read_file(path);
+}
+
+constexpr const char* kNumbersChanged =
+    "the numbers of training changed; if that is meant, run with ROPD_WRITE_GOLDEN=1 and say why in "
+    "docs/log.md";
+
+TEST_F(Session, ReproducesTheGoldenRun) {
+  const std::string found =
+      golden_text(test::run_to_the_end(world.config(
+                      "run", {"train.iterations=12", "train.shards=2", "trigger.persistence=1"})),
+                  "f32");
+  const std::string expected = golden_numbers("tiny_run_losses.txt", found);
   if (__builtin_cpu_supports("fma")) {
-    EXPECT_EQ(found, expected)
-        << "the numbers of training changed; if that is meant, run with ROPD_WRITE_GOLDEN=1 and "
-           "say why in docs/log.md";
+    EXPECT_EQ(found, expected) << kNumbersChanged;
     return;
   }
   std::istringstream a(found), b(expected);
@@ -610,6 +645,28 @@ TEST_F(Session, ReproducesTheGoldenRun) {
       EXPECT_NEAR(std::strtod(x.c_str(), nullptr), std::strtod(y.c_str(), nullptr), 1e-5);
     }
   }
+}
+
+// Native bf16 products too: they are the same chains (kernels/pair_packing.h).
+TEST_F(Session, ReproducesTheGoldenRunInBf16OnEveryInstructionSet) {
+  if (!__builtin_cpu_supports("fma")) GTEST_SKIP() << "without fused multiply-adds numbers are others";
+  const auto run = [&](const std::string& name) {
+    return golden_text(
+        test::run_to_the_end(world.config(
+            name, {"train.iterations=6", "train.shards=2", "trigger.persistence=1", "rollout.precision=bf16",
+                   "train.precision=bf16", "train.teacher_precision=bf16"})),
+        "bf16");
+  };
+  const std::string found = run("own");
+  EXPECT_EQ(found, golden_numbers("tiny_run_bf16_losses.txt", found)) << kNumbersChanged;
+  int tried = 0;
+  for (const int64_t target : {HWY_AVX2, HWY_AVX3}) {
+    if ((hwy::SupportedTargets() & target) == 0) continue;
+    const test::ChosenTarget chosen(target);
+    EXPECT_EQ(run("as-" + std::to_string(target)), found) << hwy::TargetName(target);
+    ++tried;
+  }
+  EXPECT_GT(tried, 0);
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ std::optional<IterationRecord> Trainer::iterate() {
     StepRecord step = begin_step(range);
     const MinibatchGradient gradient =
         timed(step.seconds_gradient, [&] { return learner_.gradient(minibatch, gradient_config_, scorer_); });
+    if (hooks_.before_change) hooks_.before_change();
     if (gradient.is_finite()) {
       if (curriculum_.is_watching()) timed(step.seconds_trigger, [&] { learner_.observe(step.scale); });
       const double clip = optim::clip_coefficient(gradient.norm, config_.train.grad_clip);
@@ -178,14 +179,15 @@ IterationRecord Trainer::take_record() {
   return record;
 }
 
-void Trainer::save(const Path& folder) const {
-  const uint64_t minibatches = open_ ? open_->minibatches : 0;
-  const LearnerState learner =
-      learner_.save(folder, "Distilled by ropd from " + config_.teacher + ", " + std::to_string(state_.step) +
-                                " optimization steps; curriculum: " + curriculum_.describe() + ".");
-  write_file_atomically(folder / "state.json", write_run_state({state_, minibatches, supply_.state(),
-                                                                curriculum_.state(), learner}));
-  if (minibatches > 0) save_open_iteration(folder, *open_);
+Trainer::Snapshot Trainer::snapshot() const {
+  SavedRun saved{state_, open_ ? open_->minibatches : 0, supply_.state(), curriculum_.state(), {}};
+  std::string description = "Distilled by ropd from " + config_.teacher + ", " + std::to_string(state_.step) +
+                            " optimization steps; curriculum: " + curriculum_.describe() + ".";
+  return [this, saved = std::move(saved), description = std::move(description)](const Path& folder) mutable {
+    saved.learner = learner_.save(folder, description);
+    write_file_atomically(folder / "state.json", write_run_state(saved));
+    if (saved.minibatches > 0) save_open_iteration(folder, *open_);
+  };
 }
 
 void Trainer::restore(const Path& checkpoint, const std::vector<StepRecord>& open_steps) {

@@ -20,6 +20,7 @@ namespace ropd::train {
 
 // What a trainer tells while it works; each may be empty.
 struct TrainerHooks {
+  std::function<void()> before_change;             // of the learner, where a snapshot may still be read
   std::function<void(const StepRecord&)> on_step;  // after every optimization step
   std::function<void(const char* stage, uint64_t done, uint64_t total, uint64_t tokens)>
       on_progress;  // inside a stage
@@ -43,8 +44,12 @@ class Trainer {
   // Goes on from a checkpoint written by save(). open_steps: those of an iteration that was saved in the
   // middle.
   void restore(const Path& checkpoint, const std::vector<StepRecord>& open_steps);
-  // The learner's files, state.json and, in the middle of an iteration, what it has fixed.
-  void save(const Path& folder) const;
+  // What going on from here needs: the learner's files, state.json and, in the middle of an iteration, what it
+  // has fixed. Writes it into a folder, once, on any thread, until the iteration goes on; between two iterations
+  // until TrainerHooks::before_change has returned.
+  using Snapshot = std::function<void(const Path& folder)>;
+  [[nodiscard]] Snapshot snapshot() const;
+  void save(const Path& folder) const { snapshot()(folder); }
 
   // One iteration. Nothing when a stop request ended it early: the state is whole, save() it and go on later.
   std::optional<IterationRecord> iterate();

@@ -11,18 +11,19 @@
 
 #include <cstddef>
 #include <functional>
+#include <set>
 #include <stdexcept>
 #include <string>
 
 namespace ropd::test {
 
-// True when the child was killed at system call `call` (from 1), false when it ended before. The child must
-// end with exit code 0.
+// True when the child was killed at system call `call` (from 1) of all its threads, false when it ended before.
+// The child must end with exit code 0.
 inline bool run_until_system_call(const std::function<void()>& action, int call) {
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error("fork failed");
   if (child == 0) {
-    if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(3);
+    if (setpgid(0, 0) != 0 || ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(3);
     raise(SIGSTOP);
     try {
       action();
@@ -34,23 +35,32 @@ inline bool run_until_system_call(const std::function<void()>& action, int call)
   int status = 0;
   waitpid(child, &status, 0);
   if (!WIFSTOPPED(status)) throw std::runtime_error("cannot trace a child process here");
-  ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
-  bool is_entry = true;
+  ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL);
+  ptrace(PTRACE_SYSCALL, child, nullptr, nullptr);
+  std::set<pid_t> inside;  // threads in a system call
   for (int entered = 0;;) {
-    ptrace(PTRACE_SYSCALL, child, nullptr, nullptr);
-    waitpid(child, &status, 0);
-    if (WIFEXITED(status)) {
-      if (WEXITSTATUS(status) != 0) throw std::runtime_error("the action failed");
+    const pid_t thread = waitpid(-child, &status, __WALL);  // its group
+    if (WIFEXITED(status) || WIFSIGNALED(status)) {
+      inside.erase(thread);
+      if (thread != child) continue;
+      if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) throw std::runtime_error("the action failed");
       return false;
     }
-    if (!WIFSTOPPED(status) || WSTOPSIG(status) != (SIGTRAP | 0x80)) continue;
-    if (is_entry && ++entered == call) {
-      kill(child, SIGKILL);
-      waitpid(child, &status, 0);
-      return true;
+    // A new thread begins with SIGSTOP; other events carry SIGTRAP. All else is the program's own.
+    const int signal = WSTOPSIG(status);
+    const bool is_call = signal == (SIGTRAP | 0x80);
+    if (is_call && inside.insert(thread).second) {
+      if (++entered == call) break;
+    } else if (is_call) {
+      inside.erase(thread);
     }
-    is_entry = !is_entry;
+    const bool is_ours = is_call || signal == SIGSTOP || signal == SIGTRAP;
+    ptrace(PTRACE_SYSCALL, thread, nullptr, is_ours ? 0 : signal);
   }
+  kill(child, SIGKILL);
+  while (waitpid(-child, &status, __WALL) > 0) {
+  }
+  return true;
 }
 
 // Calls prepare(), the action killed at system call n, check(n), for n = 1, 2, ... The last check sees the

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <cstddef>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -104,8 +105,9 @@ class Tracing {
       if (thread < 0 && errno == EINTR) continue;
       if (thread < 0) fail("a traced program was lost: errno ", errno);
       if (WIFEXITED(status) || WIFSIGNALED(status)) {
-        open_calls_.erase(thread);
         if (thread == child_) return status;
+        std::erase(held_, thread);
+        if (open_calls_.erase(thread) > 0) let_next_in();
         continue;
       }
       if (WIFSTOPPED(status)) go_on(thread, status);
@@ -117,7 +119,8 @@ class Tracing {
   const Path& folder_;
   const pid_t child_;
   ProgramEnd& end_;
-  std::map<pid_t, FileCall> open_calls_;  // threads inside of a counted call
+  std::map<pid_t, FileCall> open_calls_;  // threads inside of a counted call that is followed to its end: one
+  std::deque<pid_t> held_;                // threads at the entry of a call while another is in one
   pid_t failing_close_ = 0;               // the thread inside of a close that is to report an error
 
   void go_on(pid_t thread, int status) {
@@ -130,7 +133,18 @@ class Tracing {
     ::ptrace(is_inside ? PTRACE_SYSCALL : PTRACE_CONT, thread, nullptr, is_ours ? 0 : signal);
   }
 
+  // Calls that change files come one after the other: their order is the order of the changes, and a kill
+  // meets none half-way.
+  void let_next_in() {
+    while (open_calls_.empty() && !held_.empty()) {
+      const pid_t thread = held_.front();
+      held_.pop_front();
+      at_entry(thread);
+    }
+  }
+
   void at_entry(pid_t thread) {
+    if (!open_calls_.empty()) return held_.push_back(thread);
     user_regs_struct registers{};
     ::ptrace(PTRACE_GETREGS, thread, nullptr, &registers);
     auto call = file_call(thread, registers, folder_);
@@ -196,6 +210,7 @@ class Tracing {
       open_calls_.erase(found);
     }
     ::ptrace(PTRACE_CONT, thread, nullptr, nullptr);
+    let_next_in();
   }
 };
 
