@@ -14,15 +14,15 @@ PHASES = {"rollouts": "sampling", "sampling": "sampling", "student": "scoring by
 
 
 def phase_of(run):
-    """The phase a run is in, from its progress.json; a first minibatch reports only when it is done."""
+    """The phase a run is in, from its progress.json; a stage reports first when a part of it is done."""
     try:
         status = json.loads((run / "progress.json").read_text())
     except (OSError, ValueError):
         return "start"
     stage = status.get("stage") or ""
     phase = next((name for word, name in PHASES.items() if word in stage), stage or "start")
-    if phase == "scoring by the teacher" and status.get("done") == status.get("total"):
-        return "updates"
+    if status.get("done") == status.get("total"):
+        return {"scoring by the student": "scoring by the teacher", "scoring by the teacher": "updates"}.get(phase, phase)
     return phase
 
 
@@ -31,26 +31,28 @@ def processor_seconds(process_id):
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def resident_bytes(process_id):
-    for line in pathlib.Path(f"/proc/{process_id}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return 1024 * int(line.split()[1])
-    return 0
+def memory_bytes(process_id):
+    """All that is resident, and what of it is the process's own: pages of mapped files go when others need them."""
+    fields = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{process_id}/status").read_text().splitlines())
+    return tuple(sum(1024 * int(fields[name].split()[0]) for name in names if name in fields)
+                 for names in (("VmRSS",), ("RssAnon", "RssShmem")))
 
 
 class Measured:
     def __init__(self):
         self.seconds = self.processor_seconds = 0.0
         self.peak_bytes = 0
-        self.phases = {}  # name -> {seconds, processor_seconds, peak_bytes}
+        self.phases = {}  # name -> {seconds, processor_seconds, peak_bytes, own_bytes}
         self.exit_code = None
         self.output = ""
 
-    def see(self, phase, seconds, processor, resident):
-        entry = self.phases.setdefault(phase, {"seconds": 0.0, "processor_seconds": 0.0, "peak_bytes": 0})
+    def see(self, phase, seconds, processor, memory):
+        resident, own = memory
+        entry = self.phases.setdefault(phase, {"seconds": 0.0, "processor_seconds": 0.0, "peak_bytes": 0, "own_bytes": 0})
         entry["seconds"] += seconds
         entry["processor_seconds"] += processor
         entry["peak_bytes"] = max(entry["peak_bytes"], resident)
+        entry["own_bytes"] = max(entry["own_bytes"], own)
         self.peak_bytes = max(self.peak_bytes, resident)
 
     def facts(self):
@@ -75,11 +77,11 @@ def run(command, log, run_directory=None, kill_when=None, signal_number=signal.S
         while process.poll() is None:
             time.sleep(interval)
             try:
-                now, used, resident = time.monotonic(), processor_seconds(process.pid), resident_bytes(process.pid)
+                now, used, memory = time.monotonic(), processor_seconds(process.pid), memory_bytes(process.pid)
             except (OSError, IndexError):
                 break  # it has ended
             phase = phase_of(run_directory) if run_directory else "all"
-            result.see(phase, now - last, used - processor, resident)
+            result.see(phase, now - last, used - processor, memory)
             last, processor = now, used
             if kill_when and not is_killed and kill_when():
                 process.send_signal(signal_number)

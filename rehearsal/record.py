@@ -34,9 +34,11 @@ def processor_name():
 
 
 def memory_rows(plan, sessions):
+    """The plan counts the mapped teacher where it is needed, while it scores; elsewhere its pages may go."""
     rows = []
     for phase in PHASES:
-        seen = [session["phases"][phase]["peak_bytes"] for session in sessions if phase in session["phases"]]
+        kind = "peak_bytes" if phase == "scoring by the teacher" else "own_bytes"
+        seen = [session["phases"][phase][kind] for session in sessions if phase in session["phases"]]
         if seen:
             planned = planned_bytes(plan, phase)
             rows.append(f"| {phase} | {gigabytes(planned)} | {gigabytes(max(seen))} | {beside(max(seen), planned)} |")
