@@ -13,6 +13,7 @@
 #include "base/parallel.h"
 
 #if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
 #include <hwy/base.h>
 #include <immintrin.h>
 #include <sys/syscall.h>
@@ -206,14 +207,23 @@ double amx_burst(int64_t rounds, float* sink) {
 HWY_POP_ATTRIBUTES
 
 namespace ropd::kernels {
+namespace {
+
+// Of the processor itself: clang 14 does not know these names for __builtin_cpu_supports.
+bool has_tiles_of_bf16() {
+  constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kBf16) != 0 && (d & kTile) != 0;
+}
+
+}  // namespace
 
 bool has_amx() {
   static const bool has = [] {
     // Linux hands out the tile registers, which are large, on request: ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA.
     constexpr long kRequest = 0x1023, kTileData = 18;
-    return __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("amx-tile") &&
-           __builtin_cpu_supports("amx-bf16") && syscall(SYS_arch_prctl, kRequest, kTileData) == 0 &&
-           amx::adds_in_order();
+    return __builtin_cpu_supports("avx512dq") && has_tiles_of_bf16() &&
+           syscall(SYS_arch_prctl, kRequest, kTileData) == 0 && amx::adds_in_order();
   }();
   return has;
 }
