@@ -23,7 +23,8 @@ Rate measure_reading(double seconds);                       // streaming through
 // Which kernels run here: "AVX-512; bf16 products on f32 units; bf16_tiles on matrix units (AMX)".
 std::string describe_kernels();
 
-// Whether Precision::bf16_tiles runs on matrix units here, several times as fast as bf16.
+// Whether Precision::bf16_tiles runs on matrix units here: two to three times as fast as bf16 where many rows
+// share the weights (benchmarks.md).
 bool has_matrix_units();
 
 struct MachineLimits {
