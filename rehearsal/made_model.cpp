@@ -15,10 +15,9 @@ constexpr int64_t kOrdinaryTokens = 151643, kEnd = 151645;  // <|im_end|>
 constexpr double kNever = -60;
 // Sizes in the residual stream and in the embeddings.
 constexpr double kBiasCarrier = 4, kBiasUnit = 0.005, kToken = 0.02, kCopied = 0.2, kOwnToken = 0.005,
-                 kOwnEnd = 0.15;
-constexpr double kGate = 10;               // silu(10) is 10
-constexpr double kAttentionAverage = 0.3;  // size of averaged values of size 1
-constexpr double kGated = 0.36;            // size of silu(g) u for g, u of size 1
+                 kOwnEnd = 0.15, kOwnTypical = 0.035;
+constexpr double kGate = 10;     // silu(10) is 10
+constexpr double kGated = 0.36;  // size of silu(g) u for g, u of size 1
 
 uint64_t mix(uint64_t x) {  // splitmix64
   x += 0x9E3779B97F4A7C15u;
@@ -124,18 +123,14 @@ void MadeModel::walk() {
   expectation_ = {entropy, top, -std::log(settings_.mean_length * inverse_total)};
 }
 
-// Of the stream's own part behind so many attentions and MLPs.
-double MadeModel::rest_size(double sublayers) const {
-  const double share = sublayers / (2.0 * static_cast<double>(config_.num_layers));
-  return std::sqrt(kOwnToken * kOwnToken + kOwnEnd * kOwnEnd * share);
-}
-
-// Standard deviation of a matrix: outputs of size 1 inside of a block, equal contributions to the stream.
+// Standard deviation of a matrix: outputs of size 1 inside of a block, equal contributions to the stream. If
+// attention averaged nothing and all inputs had size 1, the stream's own part would be kOwnEnd at the end: a bound
+// that later layers rely on (set_norm), for the large constant keeps the norms from taming what grows beyond it.
 double MadeModel::random_size(const std::string& part) const {
   const double width = static_cast<double>(config_.hidden_size),
                added = kOwnEnd / std::sqrt(2.0 * static_cast<double>(config_.num_layers));
   if (part == "self_attn.o_proj.weight")
-    return added / kAttentionAverage / std::sqrt(static_cast<double>(config_.num_heads * config_.head_dim));
+    return added / std::sqrt(static_cast<double>(config_.num_heads * config_.head_dim));
   if (part == "mlp.down_proj.weight")
     return added / kGated / std::sqrt(static_cast<double>(config_.intermediate_size));
   return part == "model.embed_tokens.weight" ? kOwnToken : 1 / std::sqrt(width);
@@ -150,13 +145,13 @@ void MadeModel::set_embedding_row(std::span<Bf16> row, int64_t token) const {
   }
 }
 
-// Every group of dimensions comes out of a norm with size 1, out of the last with its share of the logits.
-void MadeModel::set_norm(std::span<Bf16> weights, const std::string& part, int64_t layer) const {
+// Every group of dimensions comes out of a norm with size 1 (its own part with at most that), out of the last with
+// its share of the logits.
+void MadeModel::set_norm(std::span<Bf16> weights, const std::string& part) const {
   const double width = static_cast<double>(config_.hidden_size);
-  const bool is_last = layer < 0;
-  const double sublayers = 2.0 * static_cast<double>(layer) + (part == "input_layernorm.weight" ? 0 : 1);
+  const bool is_last = part == "model.norm.weight";
   const double rest =
-      is_last ? settings_.noise / (kOwnToken * kOwnEnd * std::sqrt(width - kRest)) : 1 / rest_size(sublayers);
+      is_last ? settings_.noise / (kOwnToken * kOwnTypical * std::sqrt(width - kRest)) : 1 / kOwnEnd;
   const double next =
       is_last ? settings_.sharpness / (kToken * kCopied * std::sqrt(double{kRank})) : 1 / kCopied;
   for (size_t d = 0; d < weights.size(); ++d) {
@@ -191,7 +186,7 @@ void MadeModel::fill(std::span<Bf16> out, const std::string& tensor, int64_t col
     std::ranges::fill(out, float_to_bf16(1.5f));  // attention that looks at some places more than at others
     return;
   }
-  if (part.ends_with("norm.weight")) return set_norm(out, part, layer);
+  if (part.ends_with("norm.weight")) return set_norm(out, part);
   std::vector<Bf16> table(normal_.size());
   for (size_t i = 0; i < table.size(); ++i) set(table[i], random_size(part) * normal_[i]);
   const bool writes_stream = part == "self_attn.o_proj.weight" || part == "mlp.down_proj.weight";

@@ -55,10 +55,9 @@ class MadeModel {
   float shared_normal(uint64_t kind, int64_t token, int64_t k) const;
   float continuation(int64_t token, int64_t k) const;
   void walk();
-  double rest_size(double sublayers) const;
   double random_size(const std::string& part) const;
   void set_embedding_row(std::span<Bf16> row, int64_t token) const;
-  void set_norm(std::span<Bf16> weights, const std::string& part, int64_t layer) const;
+  void set_norm(std::span<Bf16> weights, const std::string& part) const;
   void set_first_mlp_row(std::span<Bf16> row, const std::string& part, int64_t index) const;
 };
 
