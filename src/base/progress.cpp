@@ -80,7 +80,9 @@ std::string stage_line(const StageStatus& status, std::optional<size_t> columns)
 Progress::Progress(std::string stage, uint64_t total, std::string unit)
     : status_{.stage = std::move(stage), .total = total, .unit = std::move(unit)},
       begin_(std::chrono::steady_clock::now()),
-      shown_(begin_) {}
+      shown_(begin_) {
+  tell_run(status_);  // which says what it is doing, however long the first part of a stage takes
+}
 
 Progress::~Progress() { finish(); }
 

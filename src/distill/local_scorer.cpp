@@ -20,6 +20,7 @@ LocalScorer::LocalScorer(std::function<model::Weights()> student, std::function<
 
 ScoringProgress LocalScorer::progress(const char* stage, size_t total) const {
   if (!config_.progress) return {};
+  config_.progress(stage, 0, total, 0);  // the first pass of a large model takes minutes
   return [this, stage, total](size_t done, uint64_t tokens) { config_.progress(stage, done, total, tokens); };
 }
 

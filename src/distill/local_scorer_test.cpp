@@ -60,6 +60,19 @@ TEST_F(LocalScorerTest, TakesWhatSamplingGaveAndSendsNoPassForIt) {
   EXPECT_TRUE(passes.contains("teacher scores"));
 }
 
+TEST_F(LocalScorerTest, AStageIsToldWhenItBegins) {
+  std::vector<std::string> told;
+  auto used = scorer({.student = {.top_k = 5},
+                      .teacher = {.top_k = 5},
+                      .progress = [&](const char* stage, uint64_t done, uint64_t total, uint64_t) {
+                        told.push_back(stage + (" " + std::to_string(done)) + "/" + std::to_string(total));
+                      }});
+  (void)used.score(rollouts_, {});
+  EXPECT_EQ(told.front(), "student scores 0/3");
+  EXPECT_EQ(std::ranges::count(told, "teacher scores 0/3"), 1);
+  EXPECT_EQ(told.back(), "teacher scores 3/3");
+}
+
 TEST_F(LocalScorerTest, WrongScoresOfSamplingAreReplacedByAPass) {
   set_log_level(LogLevel::quiet);
   auto wrong = expected();

@@ -43,6 +43,7 @@ std::optional<IterationRecord> Trainer::iterate() {
       supervise(range);  // candidates, coefficients, old policy: fixed from here
     const auto minibatch = pack_shards(open_->minibatch(range), config_);  // the reduction's token weights
     StepRecord step = begin_step(range);
+    if (open_->minibatches == 0) tell_updates();
     const MinibatchGradient gradient =
         timed(step.seconds_gradient, [&] { return learner_.gradient(minibatch, gradient_config_, scorer_); });
     if (hooks_.before_change) hooks_.before_change();
@@ -151,8 +152,14 @@ void Trainer::end_step(StepRecord step, const MinibatchGradient& gradient) {
   if (config_.train.rescore == Rescore::minibatch) open_->supervision.clear();
   open_->record.steps.push_back(step);
   if (hooks_.on_step) hooks_.on_step(step);
-  if (hooks_.on_progress)
-    hooks_.on_progress("updates", open_->minibatches, steps_per_iteration(config_), step.tokens);
+  tell_updates();
+}
+
+void Trainer::tell_updates() const {
+  if (!hooks_.on_progress) return;
+  uint64_t tokens = 0;
+  for (const StepRecord& step : open_->record.steps) tokens += step.tokens;
+  hooks_.on_progress("updates", open_->minibatches, steps_per_iteration(config_), tokens);
 }
 
 void Trainer::count_step(const StepRecord& step) {

@@ -23,7 +23,7 @@ struct TrainerHooks {
   std::function<void()> before_change;             // of the learner, where a snapshot may still be read
   std::function<void(const StepRecord&)> on_step;  // after every optimization step
   std::function<void(const char* stage, uint64_t done, uint64_t total, uint64_t tokens)>
-      on_progress;  // inside a stage
+      on_progress;  // when a stage begins, and inside it
   std::function<void(uint64_t iteration, std::span<const Rollout>, std::span<const Scores>)>
       on_scored;  // by both models; a batch, or each minibatch where every one is scored anew
 };
@@ -80,6 +80,7 @@ class Trainer {
   void supervise(const MinibatchRange& minibatch);
   StepRecord begin_step(const MinibatchRange& minibatch) const;
   void end_step(StepRecord step, const MinibatchGradient& gradient);
+  void tell_updates() const;
   void count_step(const StepRecord& step);
   void count_teacher_reads();
   IterationRecord take_record();

@@ -271,6 +271,22 @@ struct PoisonedWorld {
   }
 };
 
+TEST(Trainer, UpdatesAreToldFromTheirBeginningWithAllTokensSoFar) {
+  const PoisonedWorld good;
+  std::vector<std::pair<uint64_t, uint64_t>> told;
+  TrainerWorld w(
+      good.world.config("run", {bank_stage(good.bank_with("bank.jsonl", 5, 1)), "train.iterations=2"}),
+      {.on_progress = [&](const char* stage, uint64_t done, uint64_t total, uint64_t tokens) {
+        if (stage != std::string("updates")) return;
+        EXPECT_EQ(total, 3u);
+        told.push_back({done, tokens});
+      }});
+  const auto steps = w.trainer.iterate()->steps;
+  const uint64_t first = steps[0].tokens, second = first + steps[1].tokens, third = second + steps[2].tokens;
+  using Told = std::pair<uint64_t, uint64_t>;
+  EXPECT_THAT(told, testing::ElementsAre(Told{0, 0}, Told{1, first}, Told{2, second}, Told{3, third}));
+}
+
 TEST(Trainer, AGradientThatIsNotFiniteIsSkippedCountedAndNamed) {
   const PoisonedWorld poisoned;
   std::vector<StepRecord> told;
