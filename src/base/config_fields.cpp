@@ -122,7 +122,7 @@ ConfigNode parse_yaml(std::string_view text, std::string_view where, std::span<c
 
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
   const std::string* best = nullptr;
-  size_t best_distance = std::max<size_t>(1, name.size() / 2) + 1;
+  size_t best_distance = std::max<size_t>(1, name.size() * 2 / 5) + 1;  // more is another word
   for (const auto& candidate : candidates) {
     const size_t distance = edit_distance(name.substr(0, 200), candidate);
     if (distance < best_distance) {

@@ -274,6 +274,9 @@ TEST(NearestName, IsEmptyWhenNothingIsNear) {
   EXPECT_EQ(nearest_name("minibach", names), "minibatch");
   EXPECT_EQ(nearest_name("sed", names), "seed");
   EXPECT_EQ(nearest_name("temperature", names), "");
+  const std::vector<std::string> options = {"--version", "--help"};
+  EXPECT_EQ(nearest_name("--response", options), "");
+  EXPECT_EQ(nearest_name("--verison", options), "--version");
 }
 
 TEST(ConfigDifferences, NamesKeysWithBothValues) {
