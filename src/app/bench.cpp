@@ -14,6 +14,7 @@
 #include "app/bench_iteration.h"
 #include "app/commands.h"
 #include "app/pattern_weights.h"
+#include "app/trial_work.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -21,19 +22,17 @@
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "base/stop.h"
-#include "distill/gradient.h"
 #include "distill/scoring.h"
 #include "io/peer_speeds.h"
 #include "kernels/limits.h"
-#include "model/adapter.h"
 #include "model/decode.h"
-#include "rollout/engine.h"
-#include "train/measurements.h"
+#include "train/stage_time.h"
 
 namespace ropd::app {
 namespace {
 
 using kernels::Precision;
+using train::block_parameters, train::head_parameters;
 
 ModelConfig qwen3(int64_t width, int64_t inner, int64_t layers, int64_t heads, int64_t kv_heads) {
   ModelConfig c;
@@ -62,14 +61,6 @@ ModelConfig shape_named(const std::string& name) {
   c.rope_theta = 500;
   return c;
 }
-
-double block_parameters(const ModelConfig& c) {
-  const double width = static_cast<double>(c.hidden_size);
-  return static_cast<double>(c.num_layers) *
-         (width * static_cast<double>(c.head_dim * (2 * c.num_heads + 2 * c.num_kv_heads)) +
-          3 * width * static_cast<double>(c.intermediate_size));
-}
-double head_parameters(const ModelConfig& c) { return static_cast<double>(c.hidden_size * c.vocab_size); }
 
 // Operations of a token in the forward pass over a sequence: two for every parameter, and causal attention,
 // which sees half of the sequence on average. Gradients take twice as many. Neither what is computed a
@@ -213,8 +204,6 @@ class Bench {
     }
   }
 
-  // Steps of `sequences` single tokens behind a context; prompts are not prefilled, their pages just count as
-  // written.
   void decode(const model::Weights& weights, Precision precision) {
     const model::Decoder decoder(model::pack_weights(weights, precision), precision);
     const double weight_bytes =
@@ -232,26 +221,8 @@ class Bench {
   void decode_at(const model::Decoder& decoder, Precision precision, int64_t count, int64_t context,
                  double weight_bytes, double token_flops) {
     constexpr int64_t kPage = 32;
-    const int64_t pages_each = context / kPage + 1;
-    model::KvCache cache(config_, precision, count * pages_each, kPage);
-    std::vector<std::vector<int32_t>> pages(static_cast<size_t>(count));
-    const Token token = 7;
-    std::vector<model::DecodeRows> rows;
-    for (auto& table : pages) {
-      for (int64_t i = 0; i < pages_each; ++i) table.push_back(cache.allocate());
-      rows.push_back({std::span(&token, 1), context, table.data(), true});
-    }
-    const size_t workers = rollout::decode_workers(decoder.weights().execution, rows.size());
-    std::vector<model::DecodeMemory> memories(workers);
-    const auto run_steps = [&](int steps) {
-      parallel_tasks(workers, [&](size_t worker, size_t) {
-        const size_t first = rows.size() * worker / workers, last = rows.size() * (worker + 1) / workers;
-        for (int i = 0; i < steps; ++i)
-          decoder.step(memories[worker], cache, std::span(rows).subspan(first, last - first),
-                       [](size_t, std::span<float>) {});
-      });
-    };
-    run_steps(1);
+    DecodeTrial trial(decoder, config_, count, context);
+    trial.run(1);
     // Long enough that other programs on the same cores show.
     const int steps = is_tiny() ? static_cast<int>(std::max<int64_t>(50, 16384 / count)) : 4;
     const double cache_bytes = static_cast<double>(model::KvCache::page_bytes(config_, precision, kPage)) /
@@ -261,7 +232,7 @@ class Bench {
     const bool is_memory_bound = !is_tiny() && memory < compute;
     measure({{fmt::format("decode {}, context {}, {}", count, context, name_of(precision)),
               static_cast<double>(count * steps), is_memory_bound ? memory : compute,
-              [&] { run_steps(steps); }, context <= 32 ? fmt::format("decode {}", count) : ""}},
+              [&] { trial.run(steps); }, context <= 32 ? fmt::format("decode {}", count) : ""}},
             is_memory_bound ? Bound::memory : Bound::compute, precision, several());
   }
 
@@ -281,15 +252,7 @@ class Bench {
   }
 
   std::vector<Rollout> rollouts(size_t count, size_t length) const {
-    std::vector<Rollout> result(count);
-    for (size_t i = 0; i < count; ++i) {
-      result[i].query_id = std::to_string(i);
-      result[i].prompt_ids = {1};
-      for (size_t t = 0; t < length; ++t)
-        result[i].response_ids.push_back(
-            static_cast<Token>((i * 131 + t * 7) % static_cast<size_t>(config_.vocab_size)));
-    }
-    return result;
+    return made_rollouts(config_.vocab_size, count, length);
   }
 
   void score(const model::Weights& weights, Precision precision) {
@@ -322,45 +285,17 @@ class Bench {
       log_info("train: skipped, needs ", format_bytes(static_cast<double>(bytes)), " of memory");
       return;
     }
-    model::Parameters parameters(config_);
-    const int64_t count = static_cast<int64_t>(parameters.values().size());
-    parallel_chunks(count, 1 << 14, 4 * count, [&](int64_t begin, int64_t end) {
-      for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
-        parameters.values()[i] =
-            0.02f * (static_cast<float>((i * 2654435761u) >> 8 & 0xffff) / 32768.0f - 1.0f);
-    });
-    const auto weights = parameters.weights();
-    model::Gradients gradients(config_);
-    const auto base = pattern_weights(config_, DType::bf16, 0.02f);
-    model::Adapter adapter(config_, {.rank = 16});
-    std::ranges::fill(adapter.values(), 0.001f);
-    const auto adapted = adapter.on(base);
-    model::Gradients adapter_gradients(adapter.slots(), config_.num_layers);
-    distill::GradientMemory memory, adapter_memory;
+    const distill::GradientConfig config{.precision = precision, .trace_budget_bytes = kTraceBytes};
     const auto batch = is_tiny() ? rollouts(128, 100) : rollouts(1, length - 1);
-    std::vector<distill::Supervision> supervision;
-    for (const Rollout& rollout : batch) supervision.push_back(constant_supervision(rollout));
-    const size_t sequences = batch.size() / kShards + (batch.size() % kShards > 0);
-    std::vector<distill::Shard> shards;
-    for (size_t i = 0; i < batch.size(); ++i) {
-      if (i % sequences == 0) shards.push_back({{}});
-      shards.back().front().push_back({&batch[i], &supervision[i], 1e-3f});
-    }
-    const distill::GradientConfig gradient_config{.precision = precision, .trace_budget_bytes = kTraceBytes};
+    GradientTrial all(config_, batch, kShards, config, /*is_adapter=*/false),
+        adapter(config_, batch, kShards, config, /*is_adapter=*/true);
     const std::string kind = fmt::format("train, {}", name_of(precision));
     const std::string size = is_tiny() ? "" : fmt::format(", {} tokens", length);
     const double tokens = static_cast<double>(is_tiny() ? 12800 : length - 1),
                  passes = flops(precision) /
                           forward_flops(config_, is_tiny() ? 100 : static_cast<double>(length), true);
-    measure({{kind + size, tokens, passes / 3,
-              [&] { (void)distill::minibatch_gradient(gradients, memory, weights, shards, gradient_config); },
-              ""},
-             {kind + ", adapter" + size, tokens, passes / 2,
-              [&] {
-                (void)distill::minibatch_gradient(adapter_gradients, adapter_memory, adapted, shards,
-                                                  gradient_config);
-              },
-              ""}},
+    measure({{kind + size, tokens, passes / 3, [&] { all.run(); }, ""},
+             {kind + ", adapter" + size, tokens, passes / 2, [&] { adapter.run(); }, ""}},
             Bound::compute, precision, length > 1024 ? 1 : several());
     const double full = rows_[rows_.size() - 2].tokens_per_second;
     log_info(fmt::format("an adapter trains at {:.2f} times the speed of all parameters",
@@ -381,22 +316,6 @@ class Bench {
               [&] { work.run(); }, ""}},
             Bound::compute, Precision::f32, 5);
     log_info(fmt::format("one iteration: {:.2f} s", work.num_tokens() / rows_.back().tokens_per_second));
-  }
-
-  // Sixteen candidates with coefficients of both signs at every position.
-  static distill::Supervision constant_supervision(const Rollout& rollout) {
-    distill::Supervision s;
-    s.num_candidates = 16;
-    for (size_t t = 0; t < rollout.response_ids.size(); ++t) {
-      s.is_valid.push_back(1);
-      for (Token j = 0; j < 16; ++j) {
-        s.ids.push_back(j);
-        s.old_logprobs.push_back(-3.0f);
-        s.coefficients.push_back(j % 2 ? 0.1f : -0.1f);
-        s.teacher_logprobs.push_back(-3.0f);
-      }
-    }
-    return s;
   }
 };
 

@@ -9,6 +9,27 @@
 #include "base/parallel.h"
 
 namespace ropd::app {
+namespace {
+
+float pattern_value(size_t i, float scale) {
+  return scale * (static_cast<float>((i * 2654435761u) >> 8 & 0xffff) / 32768.0f - 1.0f);
+}
+
+// Calls make(i) for every i below count, on all threads.
+template <class Make>
+void for_all(size_t count, const Make& make) {
+  constexpr int64_t kChunk = 1 << 14;
+  parallel_chunks(static_cast<int64_t>(count), kChunk, 4 * static_cast<int64_t>(count),
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t i = begin; i < end; ++i) make(static_cast<size_t>(i));
+                  });
+}
+
+}  // namespace
+
+void fill_pattern(std::span<float> values, float scale) {
+  for_all(values.size(), [&](size_t i) { values[i] = pattern_value(i, scale); });
+}
 
 model::Weights pattern_weights(const ModelConfig& config, DType dtype, float scale) {
   struct Owner {
@@ -27,19 +48,14 @@ model::Weights pattern_weights(const ModelConfig& config, DType dtype, float sca
   owner->matrices.resize(count * dtype_bytes(dtype));
   owner->ones.resize(static_cast<size_t>(longest));
   owner->ones.fill(1.0f);
-  constexpr int64_t kChunk = 1 << 14;
-  const auto make = [&](size_t i) {
-    const float value = scale * (static_cast<float>((i * 2654435761u) >> 8 & 0xffff) / 32768.0f - 1.0f);
+  for_all(count, [&](size_t i) {
+    const float value = pattern_value(i, scale);
     if (dtype == DType::f32)
       reinterpret_cast<float*>(owner->matrices.data())[i] = value;
     else
       reinterpret_cast<uint16_t*>(owner->matrices.data())[i] =
           dtype == DType::bf16 ? float_to_bf16(value) : float_to_f16(value);
-  };
-  parallel_chunks(static_cast<int64_t>(count), kChunk, 4 * static_cast<int64_t>(count),
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t i = begin; i < end; ++i) make(static_cast<size_t>(i));
-                  });
+  });
   model::Weights weights = model::assemble_weights(
       config,
       [&](const std::string& name) {

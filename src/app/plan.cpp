@@ -6,6 +6,7 @@
 #include "app/commands.h"
 #include "app/output.h"
 #include "app/plan.h"
+#include "app/stage_speeds.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "train/plan.h"
@@ -51,6 +52,13 @@ Json plan_json(const train::Plan& plan, const std::optional<train::Proposal>& pr
           {"read_bytes_per_second", plan.read_bytes_per_second},
           {"assumed_length", plan.assumed_length},
           {"seconds_per_iteration", plan.seconds_per_iteration},
+          {"seconds",
+           {{"sampling", plan.seconds.sampling},
+            {"scoring by the student", plan.seconds.student},
+            {"scoring by the teacher", plan.seconds.teacher},
+            {"updates", plan.seconds.updates},
+            {"bank", plan.bank_seconds},
+            {"measured", plan.is_time_measured}}},
           {"ranks", plan.ranks},
           {"step_bytes", plan.step_bytes}};
 }
@@ -89,6 +97,7 @@ void print_plan(const CLI::App& command, const train::TrainConfig& config, bool 
   train::Machine machine{.flops = train::measure_flops(),
                          .read_bytes_per_second = train::measure_teacher_reads(config),
                          .ranks = options.ranks};
+  if (options.tries_stages) machine.speeds = measure_stages(config);
   if (options.memory_gb) machine.memory_bytes = static_cast<uint64_t>(*options.memory_gb * 1e9);
   const auto plan = train::make_plan(config, machine);
   const auto proposal = train::propose(config, machine);
@@ -114,6 +123,7 @@ void add_plan(CLI::App& app) {
     std::string config;
     std::vector<std::string> overrides;
     PlanOptions machine;
+    bool guesses_time = false;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("plan", "memory, disk and time of a run, before anything is loaded");
@@ -125,11 +135,15 @@ void add_plan(CLI::App& app) {
       ->add_option("--memory-gb", options->machine.memory_gb,
                    "plan for a machine with so much free memory instead of this one")
       ->check(CLI::PositiveNumber);
+  command->add_flag("--guess-time", options->guesses_time,
+                    "guess the time from the speed of a product instead of trying the stages, which\n"
+                    "takes some seconds");
   add_ranks(*command, options->machine.ranks);
   command->footer(
       "Examples:\n  ropd plan recipes/qwen3-0.6b-ropd.yaml train.microbatch_tokens=4096\n"
       "  ropd plan recipes/qwen3-8b-ropd.yaml --ranks 8");
   command->callback([options, command] {
+    options->machine.tries_stages = !options->guesses_time;
     print_plan(*command, train::load_train_config(options->config, options->overrides),
                /*checks_start=*/false, options->machine);
   });

@@ -11,6 +11,7 @@ namespace ropd::app {
 struct PlanOptions {
   std::optional<double> memory_gb = {};  // a machine with so much free; nothing = this one
   int ranks = 1;
+  bool tries_stages = false;  // measure the time of stages (stage_speeds.h), else guess it
 };
 
 // Prints the plan and, where it does not fit, what would; fails when the run cannot fit. checks_start: also

@@ -34,7 +34,8 @@ TEST_F(Costs, OfTrainingCountTheIterationsOfThePieceOnly) {
     if (node.kind == NodeKind::training) rollouts += costs.of(plan, node).rollouts;
   EXPECT_EQ(rollouts, (4 + 1) * batch) << "four of current, and the fourth of fixed behind the shared three";
   const NodeCost slow = CostEstimator(study, runs, 1e6).of(plan, plan.graph.nodes.back());
-  EXPECT_NEAR(slow.seconds, 1000 * costs.of(plan, plan.graph.nodes.back()).seconds, 1e-6 * slow.seconds);
+  // All but what waits for memory follows the speed of products.
+  EXPECT_NEAR(slow.seconds, 1000 * costs.of(plan, plan.graph.nodes.back()).seconds, 0.01 * slow.seconds);
 }
 
 TEST(Stopwatches, CountProcessorTimeOfThisProcess) {

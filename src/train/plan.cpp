@@ -40,20 +40,6 @@ ModelConfig shape_of(const std::string& directory, const std::string& base) {
 
 uint64_t element_bytes(const ModelConfig& shape) { return shape.dtype == "float32" ? 4 : 2; }
 
-// Parameters a token passes through in the blocks and the head; of experts only those it is sent to.
-double active_parameters(const ModelConfig& c) {
-  double sum = static_cast<double>(c.vocab_size * c.hidden_size);
-  for (int64_t layer = 0; layer < c.num_layers; ++layer) {
-    const double attention =
-        static_cast<double>(c.hidden_size * c.head_dim * (2 * c.num_heads + 2 * c.num_kv_heads));
-    const bool is_moe = c.is_moe() && c.is_moe_layer[static_cast<size_t>(layer)];
-    const double inner = is_moe ? static_cast<double>(c.moe_intermediate_size * c.num_experts_per_token)
-                                : static_cast<double>(c.intermediate_size);
-    sum += attention + 3 * inner * static_cast<double>(c.hidden_size);
-  }
-  return sum;
-}
-
 uint64_t elements(int64_t count) { return static_cast<uint64_t>(count); }
 
 // Longest prompt and response together.
@@ -277,26 +263,38 @@ void plan_time(Plan& plan, const TrainConfig& config, const PlannedModels& model
                const Machine& machine) {
   plan.flops = machine.flops;
   plan.read_bytes_per_second = machine.read_bytes_per_second;
-  const double tokens = plan.assumed_length * static_cast<double>(config.train.responses_per_iteration),
-               student = tokens * 2 * active_parameters(models.student) / machine.flops,
-               teacher = tokens * 2 * active_parameters(models.teacher) / machine.flops;
-  if (machine.read_bytes_per_second > 0)
-    plan.teacher.read_seconds = static_cast<double>(plan.teacher.read_bytes) / machine.read_bytes_per_second;
-  // Sampling and scoring pass once through the student, the gradient three times (twice where its matrices are
-  // frozen) and once more through what is computed again; the teacher once, while the next layer is read.
+  plan.is_time_measured = machine.speeds.has_value();
+  StageSpeeds speeds =
+      machine.speeds ? *machine.speeds
+                     : guessed_speeds(models.student, models.teacher, machine.flops, trainable.is_adapter);
+  if (machine.read_bytes_per_second > 0) speeds.disk_bytes = machine.read_bytes_per_second;
   const double layers = static_cast<double>(models.student.num_layers),
                kept = static_cast<double>(
                    kept_layers(config, models.student, trained_tokens(config, models.student)));
+  plan.seconds = stage_seconds(config, models.student, models.teacher, speeds,
+                               {.response_tokens = plan.assumed_length,
+                                .recomputed_layers = 1 - kept / layers,
+                                .parameters = trainable.parameters,
+                                .is_watched = make_curriculum(config).can_watch(),
+                                .scratch_bytes = plan.optimizer_file_bytes + plan.trigger_file_bytes});
   // Ranks beyond the shards have no part in the gradient.
   const double ranks = plan.ranks,
-               learners = static_cast<double>(std::min<uint64_t>(elements(plan.ranks), config.train.shards)),
-               teacher_seconds = plan.teacher.reads_ahead
-                                     ? std::max(teacher / ranks, plan.teacher.read_seconds)
-                                     : teacher / ranks + plan.teacher.read_seconds;
-  plan.seconds_per_iteration =
-      (needs_sampling(config) ? 2 : 1) * student / ranks +
-      ((trainable.is_adapter ? 2 : 3) + (1 - kept / layers)) * student / learners + teacher_seconds +
-      static_cast<double>(plan.minibatches.size() * plan.step_bytes) / network_bytes(10);
+               learners = static_cast<double>(std::min<uint64_t>(elements(plan.ranks), config.train.shards));
+  plan.seconds.sampling /= ranks;
+  plan.seconds.student /= ranks;
+  plan.seconds.teacher /= ranks;
+  plan.seconds.updates /= learners;
+  plan.seconds.updates += static_cast<double>(plan.minibatches.size() * plan.step_bytes) / network_bytes(10);
+  if (machine.read_bytes_per_second > 0)
+    plan.teacher.read_seconds = static_cast<double>(plan.teacher.read_bytes) / machine.read_bytes_per_second;
+  plan.seconds.teacher = plan.teacher.reads_ahead ? std::max(plan.seconds.teacher, plan.teacher.read_seconds)
+                                                  : plan.seconds.teacher + plan.teacher.read_seconds;
+  plan.seconds_per_iteration = plan.seconds.sum();
+  if (make_curriculum(config).uses_initial_bank())
+    plan.bank_seconds =
+        sampling_seconds(config, models.student, speeds,
+                         static_cast<double>(config.curriculum.bank.responses), plan.assumed_length) /
+        ranks;
 }
 
 }  // namespace
@@ -493,13 +491,18 @@ std::string plan_text(const Plan& plan) {
                       format_bytes(static_cast<double>(plan.disk_bytes)),
                       format_bytes(static_cast<double>(plan.checkpoint_bytes)),
                       format_bytes(static_cast<double>(plan.free_disk_bytes)));
+  const double all = plan.bank_seconds + plan.seconds_per_iteration * static_cast<double>(plan.iterations);
   text += fmt::format(
-      "time         about {} an iteration, {} in all, if responses have {:.0f} tokens on average and "
-      "products run at the "
-      "{:.0f} GFLOP/s measured now\n",
-      format_duration(plan.seconds_per_iteration),
-      format_duration(plan.seconds_per_iteration * static_cast<double>(plan.iterations)), plan.assumed_length,
-      plan.flops / 1e9);
+      "time         about {} an iteration: sampling {}, student {}, teacher {}, updates {}\n"
+      "             {} in all{}, if responses have {:.0f} tokens on average and the machine does as now\n"
+      "             ({:.0f} GFLOP/s in products{})\n",
+      format_duration(plan.seconds_per_iteration), format_duration(plan.seconds.sampling),
+      format_duration(plan.seconds.student), format_duration(plan.seconds.teacher),
+      format_duration(plan.seconds.updates), format_duration(all),
+      plan.bank_seconds > 0 ? ", " + format_duration(plan.bank_seconds) + " of it for the bank" : "",
+      plan.assumed_length, plan.flops / 1e9,
+      plan.is_time_measured ? "; stages tried with models of these shapes"
+                            : "; a guess from that alone: ropd plan tries");
   return text;
 }
 

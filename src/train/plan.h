@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "records/model_config.h"
+#include "train/stage_time.h"
 #include "train/train_config.h"
 
 namespace ropd::train {
@@ -26,8 +27,9 @@ struct MemoryItem {
 
 // What a plan takes for granted of the machine.
 struct Machine {
-  double flops = 1e11;               // of products: measure_flops()
-  double read_bytes_per_second = 0;  // of the teacher's files: measure_teacher_reads(); 0 = not known
+  double flops = 1e11;                     // of products: measure_flops()
+  std::optional<StageSpeeds> speeds = {};  // measured; nothing = a guess from flops
+  double read_bytes_per_second = 0;        // of the teacher's files: measure_teacher_reads(); 0 = not known
   std::optional<uint64_t> memory_bytes = {};  // free; nothing = what is free here
   int ranks = 1;                              // processes, each on such a machine
 };
@@ -69,10 +71,12 @@ struct Plan {
   // disk
   uint64_t scratch_bytes = 0;  // of these files
   uint64_t checkpoint_bytes = 0, disk_bytes = 0, free_disk_bytes = 0;
-  // time: for responses of `assumed_length` tokens at `flops` a second, measured here
+  // time: for responses of `assumed_length` tokens
   double flops = 0, read_bytes_per_second = 0;
   double assumed_length = 0;
-  double seconds_per_iteration = 0;
+  bool is_time_measured = false;  // or guessed from `flops`
+  StageSeconds seconds;           // of an iteration that samples, if any does
+  double seconds_per_iteration = 0, bank_seconds = 0;
   uint64_t trained_parameters = 0;  // all of the student's, or an adapter's
   uint64_t student_parameters = 0, teacher_parameters = 0;
   // ranks: memory above is each one's, time that of all together over a network of 10 Gbit/s

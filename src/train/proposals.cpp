@@ -72,15 +72,6 @@ std::vector<Lever> levers_of(const TrainConfig& config, const PlannedModels& mod
   return levers;
 }
 
-// Of an iteration, with what scratch files add.
-double seconds_of(const Plan& plan, const TrainConfig& config, const Machine& machine) {
-  constexpr double kTypicalDisk = 1e9;
-  const double disk = machine.read_bytes_per_second > 0 ? machine.read_bytes_per_second : kTypicalDisk,
-               steps = static_cast<double>(steps_per_iteration(config)),
-               files = steps * static_cast<double>(plan.optimizer_file_bytes + plan.trigger_file_bytes);
-  return plan.seconds_per_iteration + files / disk;
-}
-
 }  // namespace
 
 std::optional<Proposal> propose(const TrainConfig& config, const Machine& machine) {
@@ -103,7 +94,7 @@ std::optional<Proposal> propose(const TrainConfig& config, const Machine& machin
       proposal.settings.push_back({levers[i].setting, levers[i].cost});
     }
     proposal.plan = make_plan(changed, machine, models, changed_trainable);
-    const Cost cost{fidelity, seconds_of(proposal.plan, changed, machine), proposal.settings.size()};
+    const Cost cost{fidelity, proposal.plan.seconds_per_iteration, proposal.settings.size()};
     const bool is_better = proposal.fits() ? !lowest || cost < *lowest
                                            : !lowest && proposal.plan.memory_bytes < best.plan.memory_bytes;
     if (!is_better) continue;

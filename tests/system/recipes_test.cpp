@@ -72,7 +72,7 @@ class Recipes : public testing::Test {
                           " output=" + at("run") + " data.queries=" + at("queries.jsonl") + " " + more);
   }
   Outcome plan_of(const std::string& recipe, const std::string& more = "") const {
-    return run("plan", recipe, more);
+    return run("plan --guess-time", recipe, more);
   }
   Outcome dry_run(const std::string& recipe, const std::string& more = "") const {
     return run("train --dry-run", recipe, more);
@@ -141,6 +141,19 @@ TEST_F(Recipes, PrintTheBudgetForPeople) {
   EXPECT_THAT(plan_of("lab").out,
               HasSubstr("15 iterations, C = 7200 responses, U = 60 steps; an iteration is "
                         "128 + 128 + 128 + 96 responses\n"));
+}
+
+TEST_F(Recipes, StagesAreTriedForThePlan) {
+  const Json plan = parse_json(run("plan", "lab", "--json").out, "plan");
+  double sum = 0;
+  for (const char* stage : {"sampling", "scoring by the teacher", "updates"}) {
+    EXPECT_GT(plan["seconds"][stage], 0.0) << stage;
+    sum += plan["seconds"][stage].get<double>();
+  }
+  EXPECT_EQ(plan["seconds"]["scoring by the student"], 0.0) << "sampling gives its scores";
+  EXPECT_DOUBLE_EQ(plan["seconds_per_iteration"], sum);
+  EXPECT_GT(plan["seconds"]["bank"], 0.0);
+  EXPECT_TRUE(plan["seconds"]["measured"]);
 }
 
 TEST_F(Recipes, LabIsReadyToRunOnTheShippedModels) {
