@@ -14,16 +14,12 @@ PHASES = {"rollouts": "sampling", "sampling": "sampling", "student": "scoring by
 
 
 def phase_of(run):
-    """The phase a run is in, from its progress.json; a stage reports first when a part of it is done."""
+    """The phase a run is in, from its progress.json."""
     try:
-        status = json.loads((run / "progress.json").read_text())
+        stage = json.loads((run / "progress.json").read_text()).get("stage") or ""
     except (OSError, ValueError):
         return "start"
-    stage = status.get("stage") or ""
-    phase = next((name for word, name in PHASES.items() if word in stage), stage or "start")
-    if status.get("done") == status.get("total"):
-        return {"scoring by the student": "scoring by the teacher", "scoring by the teacher": "updates"}.get(phase, phase)
-    return phase
+    return next((name for word, name in PHASES.items() if word in stage), stage or "start")
 
 
 def processor_seconds(process_id):

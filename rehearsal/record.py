@@ -17,8 +17,9 @@ def beside(measured, planned):
 
 
 def planned_bytes(plan, phase):
-    memory = plan["memory"]
-    return sum(memory.get("always", {}).values()) + sum(memory.get(phase, {}).values())
+    """Without mapped files: their pages are the system's, which takes them back when others need memory."""
+    return sum(bytes for part in ("always", phase) for name, bytes in plan["memory"].get(part, {}).items()
+               if "(mapped" not in name)
 
 
 def cost(facts):
@@ -34,15 +35,13 @@ def processor_name():
 
 
 def memory_rows(plan, sessions):
-    """The plan counts the mapped teacher where it is needed, while it scores; elsewhere its pages may go."""
     rows = []
     for phase in PHASES:
-        kind = "peak_bytes" if phase == "scoring by the teacher" else "own_bytes"
-        seen = [session["phases"][phase][kind] for session in sessions if phase in session["phases"]]
+        seen = [session["phases"][phase]["own_bytes"] for session in sessions if phase in session["phases"]]
         if seen:
             planned = planned_bytes(plan, phase)
             rows.append(f"| {phase} | {gigabytes(planned)} | {gigabytes(max(seen))} | {beside(max(seen), planned)} |")
-    return ["| phase | planned, GB | measured, GB | difference |", "|---|---|---|---|", *rows]
+    return ["| phase, without mapped files | planned, GB | measured, GB | difference |", "|---|---|---|---|", *rows]
 
 
 def iterations_of(run):
@@ -51,16 +50,27 @@ def iterations_of(run):
     return [line for line in lines if line["kind"] == "iteration"]
 
 
+STAGES = {"sampling": ("timing_s/gen",), "scoring by the student": ("timing_s/old_log_prob",),
+          "scoring by the teacher": ("timing_s/teacher",), "updates": ("timing_s/update_actor",)}
+
+
 def time_rows(plan, run, responses):
-    """Seconds of each stage; the plan's estimate for the tokens that there were."""
-    rows = ["| iteration | source | tokens | sampling, s | teacher, s | updates, s | all, s | estimate, s | |",
-            "|---|---|---|---|---|---|---|---|---|"]
+    """Seconds of each stage, and the plan's estimate for the tokens that there were in brackets. Sampling in the first
+    iteration has the bank with it."""
+    rows = ["| iteration | source | tokens | " + " | ".join(STAGES) + " | all, without checkpoints |",
+            "|---|---|---|" + "---|" * (len(STAGES) + 1)]
     for line in iterations_of(run):
-        estimate = plan["seconds_per_iteration"] * line["response_tokens"] / (plan["assumed_length"] * responses)
-        rows.append("| {} | {} | {} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {} |".format(
-            line["iteration"], line["source"], line["response_tokens"], line.get("timing_s/gen", 0),
-            line.get("timing_s/teacher", 0), line.get("timing_s/update_actor", 0), line["timing_s/step"], estimate,
-            beside(line["timing_s/step"], estimate)))
+        share = line["response_tokens"] / (plan["assumed_length"] * responses)
+        cells, measured, planned = [], 0, 0
+        for stage, names in STAGES.items():
+            seconds = sum(line.get(name, 0) for name in names)
+            estimate = plan["seconds"][stage] * share if seconds > 0 else 0
+            if stage == "sampling" and line["iteration"] == 1:
+                estimate += plan["seconds"]["bank"]
+            measured, planned = measured + seconds, planned + estimate
+            cells.append(f"{seconds:.0f} ({estimate:.0f})" if seconds > 0 else "")
+        rows.append(f"| {line['iteration']} | {line['source']} | {line['response_tokens']} | " + " | ".join(cells)
+                    + f" | {measured:.0f} ({planned:.0f}): {beside(measured, planned)} |")
     return rows
 
 
@@ -75,7 +85,7 @@ def text(facts, program, run, settings):
     train = facts.get("train", {})
     sessions = train.get("sessions", [])
     if plan and sessions:
-        out += ["", "Memory by phase:", "", *memory_rows(plan, sessions), "", "Time:", "", *time_rows(plan, run, 8), ""]
+        out += ["", "Memory by phase:", "", *memory_rows(plan, sessions), "", "Seconds of stages (estimated):", "", *time_rows(plan, run, 8), ""]
         for session in sessions:
             out.append(f"- session {session['name']}: {session['seconds']:.0f} s, "
                        f"{session['processor_seconds']:.0f} s of processor time")

@@ -23,6 +23,7 @@ class Rehearsal:
     def __init__(self, arguments):
         self.program, self.maker, self.data = arguments.program, arguments.maker, arguments.data
         self.layers, self.quick, self.out = arguments.layers, arguments.quick, arguments.out
+        self.precision = arguments.precision
         self.out.mkdir(parents=True, exist_ok=True)
         self.student, self.teacher = self.out / "models" / "student", self.out / "models" / "teacher"
         self.run_directory = self.out / "run"
@@ -85,7 +86,8 @@ class Rehearsal:
                 f"rollout.max_response_tokens={self.longest}", f"rollout.memory_gb={1 if self.quick else 2}",
                 "train.iterations=5", "train.responses_per_iteration=8", "train.minibatch=4", "train.shards=2",
                 f"train.microbatch_tokens={self.longest + 1024}", "curriculum.bank.responses=16",
-                "trigger.persistence=1", "trigger.storage=file", "checkpoint.keep=2", *more]
+                "trigger.persistence=1", "trigger.storage=file", "checkpoint.keep=2",
+                f"rollout.precision={self.precision}", f"train.teacher_precision={self.precision}", *more]
 
     def plan_of(self, settings):
         text = subprocess.run([str(self.program), "plan", *settings, "--json"], capture_output=True, text=True)
@@ -134,7 +136,8 @@ class Rehearsal:
         checkpoint = sorted((self.run_directory / "checkpoints").glob("step-*"))[0]
         step, branch = int(checkpoint.name[len("step-"):]), self.out / "replay"
         stages = f"curriculum.stages=[{{source: current, iterations: {step // 2}}}, {{source: initial}}]"
-        command = [self.program, "branch", self.run_directory, step, *self.settings(branch, [stages])]
+        settings = self.settings(branch, [stages, "checkpoint.keep=1"])
+        command = [self.program, "branch", self.run_directory, step, *settings]
         measured = self.must(command, run_directory=branch)
         self.keep("train", self.facts["train"] | {"replay": measured.facts()})
 
@@ -231,7 +234,8 @@ class Rehearsal:
         self.keep("report", measured.facts() | {"bytes": page.stat().st_size})
 
     def record(self):
-        text = record.text(self.facts, self.program, self.run_directory, {"layers": self.layers, "quick": self.quick})
+        text = record.text(self.facts, self.program, self.run_directory,
+                           {"layers": self.layers, "quick": self.quick, "precision": self.precision})
         (self.out / "record.md").write_text(text)
         print(text)
 
@@ -278,6 +282,7 @@ def main():
     parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("../shared/data"))
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("runs/rehearsal"))
     parser.add_argument("--layers", type=int, default=0, help="of both models, for a trial; 0 = as published")
+    parser.add_argument("--precision", default="bf16", help="of rollouts and of the teacher; training is f32")
     parser.add_argument("--quick", action="store_true", help="short responses, for a trial")
     arguments = parser.parse_args()
     unknown = [part for part in arguments.parts if part not in PARTS]
