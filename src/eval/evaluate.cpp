@@ -97,7 +97,7 @@ Json check_record(const Path& directory, const Json& record) {
 // Whether lines still have their checksums.
 bool is_unfinished(const Path& responses) {
   const MappedFile file(responses);
-  return io::checked_row(file.text().substr(0, file.text().find('\n'))).has_value();
+  return io::is_unfinished_line(file.text().substr(0, file.text().find('\n')));
 }
 
 // Puts all responses into request order. Their hash is written first: a finished file without it could be

@@ -100,7 +100,7 @@ ResponseFile::ResponseFile(const Path& path, const Suite& suite) : suite_(&suite
     const std::string_view line = text.substr(begin, length);
     begin += length + 1;
     const auto checked = io::checked_row(line);
-    is_checked |= checked.has_value();
+    is_checked |= io::is_unfinished_line(line);
     if (is_checked && !checked)
       ++num_broken_;
     else

@@ -112,6 +112,21 @@ TEST_F(Responses, LinesThatDoNotFitTheirChecksumAreLeftOut) {
   EXPECT_EQ(response_text(*file.line({0, 1, 0}), "x"), "aq20");
 }
 
+TEST_F(Responses, ABrokenFirstLineIsThatOfAnUnfinishedFile) {
+  const auto checked = [&](const std::string& one) {
+    return io::with_checksum(one.substr(0, one.size() - 1)) + "\n";
+  };
+  // A power cut left zeros instead of a line, its newline and the beginning of the next.
+  const std::string second = checked(line("a", "q1", 1)), zeros(60, '\0');
+  const auto file = read(zeros + second.substr(20) + checked(line("a", "q2", 0)));
+  EXPECT_EQ(file.num_present(), 1u);
+  EXPECT_EQ(file.num_broken(), 1u);
+  std::string changed = checked(line("a", "q1", 0));
+  changed[changed.find("aq10")] = 'b';
+  EXPECT_EQ(read(changed).num_broken(), 1u);
+  EXPECT_EQ(read(zeros + "\n").num_broken(), 1u);
+}
+
 TEST_F(Responses, FinishedLinesDoNotDependOnTheOrderOfArrival) {
   const std::vector<std::string> lines = {line("a", "q1", 0), line("a", "q1", 1), line("a", "q2", 0),
                                           line("a", "q2", 1), line("b", "q1", 0)};

@@ -5,7 +5,9 @@
 namespace ropd::io {
 namespace {
 
-std::string checksum(std::string_view row) { return "\t" + sha256(row).substr(0, 16); }
+constexpr size_t kDigits = 16;
+
+std::string checksum(std::string_view row) { return "\t" + sha256(row).substr(0, kDigits); }
 
 }  // namespace
 
@@ -15,6 +17,11 @@ std::optional<std::string_view> checked_row(std::string_view line) {
   const size_t end = line.rfind('\t');
   if (end == std::string_view::npos || line.substr(end) != checksum(line.substr(0, end))) return std::nullopt;
   return line.substr(0, end);
+}
+
+bool is_unfinished_line(std::string_view line) {
+  const bool ends_like_one = line.size() > kDigits && line[line.size() - kDigits - 1] == '\t';
+  return ends_like_one || line.find('\0') != std::string_view::npos;
 }
 
 }  // namespace ropd::io

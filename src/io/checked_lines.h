@@ -11,5 +11,8 @@ namespace ropd::io {
 std::string with_checksum(std::string_view row);
 // The row of such a line; nothing when the checksum is absent or does not fit.
 std::optional<std::string_view> checked_row(std::string_view line);
+// Whether a line of JSON has a checksum, or had one: it ends like that, or a power cut has left zeros in it. A
+// finished file has neither.
+bool is_unfinished_line(std::string_view line);
 
 }  // namespace ropd::io

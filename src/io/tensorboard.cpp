@@ -79,7 +79,9 @@ TensorBoardWriter::TensorBoardWriter(const Path& directory, double unix_time, ui
   ::gethostname(host, sizeof host - 1);
   path_ = directory / ("events.out.tfevents." + std::to_string(static_cast<uint64_t>(unix_time)) + "." +
                        host + "." + std::to_string(::getpid()) + "." + std::to_string(first_step));
-  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  do {
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  } while (descriptor_ < 0 && errno == EINTR);
   if (descriptor_ < 0) fail(path_.string(), ": cannot create: ", std::generic_category().message(errno));
   std::string version = event_head(unix_time, 0);
   put_bytes(version, 3, "brain.Event:2");

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <numbers>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -94,6 +95,24 @@ void SftTrainer::restore(const Path& folder) {
 }
 
 namespace {
+
+// The lines of the steps that a checkpoint holds. What lies behind them is written again, with the same numbers:
+// it may be anything that a power cut has left.
+std::string metrics_until(const Path& path, uint64_t steps) {
+  std::string kept;
+  std::istringstream lines(read_file(path));
+  uint64_t step = 0;
+  for (std::string line; step < steps && std::getline(lines, line); kept += line + "\n") {
+    const std::string where = path.string() + ":" + std::to_string(++step);
+    const Json row = parse_json(line, where);
+    if (!row.is_object() || row.value("step", Json()) != step)
+      fail(where, ": expected step ", step, " (a line is missing or changed)");
+  }
+  if (step < steps)
+    log_warning(path.string(), ": ends at step ", step, ", the checkpoint has ", steps,
+                "; the lines between are lost");
+  return kept;
+}
 
 // What saved models say of themselves.
 io::SaveModelOptions model_files(const SftConfig& config) {
@@ -185,13 +204,8 @@ RunOutcome run_sft(const SftConfig& config, const ExampleStream& examples, uint6
                [&](const Path& folder) { trainer.save(folder); });
   };
   if (std::filesystem::exists(output / "metrics.jsonl")) {
-    // Lines behind the checkpoint are written again, with the same numbers.
-    std::string kept;
-    std::istringstream lines(read_file(output / "metrics.jsonl"));
-    for (std::string line; std::getline(lines, line);)
-      if (parse_json(line, "metrics.jsonl").at("step").get<uint64_t>() <= trainer.steps_done())
-        kept += line + "\n";
-    write_file_atomically(output / "metrics.jsonl", kept);
+    write_file_atomically(output / "metrics.jsonl",
+                          metrics_until(output / "metrics.jsonl", trainer.steps_done()));
   }
   AppendFile metrics(output / "metrics.jsonl");
   Progress progress("sft " + output.filename().string(), total_steps, "tok");

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "base/log.h"
 #include "base/stop.h"
 #include "support/tiny_world.h"
@@ -135,6 +137,9 @@ TEST(Sft, StopsAndResumesBitForBit) {
       return counting(index, progress);
     };
     outcome = run_sft(config, stopping, 8, start);
+    if (outcome == RunOutcome::stopped)  // what a power cut may leave behind the lines of the checkpoint
+      std::ofstream(world.path("pieces") / "metrics.jsonl", std::ios::app)
+          << std::string(9, '\0') << "\n{\"st";
   }
   clear_stop_request();
   EXPECT_EQ(sessions, 4);
@@ -143,6 +148,26 @@ TEST(Sft, StopsAndResumesBitForBit) {
   EXPECT_EQ(run_sft(config, counting, 8, start), RunOutcome::done);  // done already
   config.learning_rate = 0.5;
   EXPECT_THAT(error_of([&] { run_sft(config, counting, 8, start); }), HasSubstr("holds another run"));
+  set_log_level(LogLevel::info);
+}
+
+TEST(Sft, ALineOfMetricsThatTheCheckpointNeedsIsMissed) {
+  set_log_level(LogLevel::quiet);
+  const test::TinyWorld world;
+  SftConfig config = settings();
+  config.model = world.path("student").string();
+  config.output = world.path("run").string();
+  const auto stopping = [](uint64_t index, double progress) {
+    if (index == 30) request_stop();
+    return counting(index, progress);
+  };
+  ASSERT_EQ(run_sft(config, stopping, 8, start), RunOutcome::stopped);
+  clear_stop_request();
+  const Path path = world.path("run") / "metrics.jsonl";
+  const std::string lines = read_file(path);
+  write_file_atomically(path, lines.substr(lines.find('\n') + 1));  // without the first
+  EXPECT_THAT(error_of([&] { run_sft(config, counting, 8, start); }),
+              HasSubstr("metrics.jsonl:1: expected step 1 (a line is missing or changed)"));
   set_log_level(LogLevel::info);
 }
 
