@@ -187,12 +187,15 @@ void CheckpointStore::remove_leftovers() {
   check(error, directory_, "remove what an interrupted save left");
 }
 
-// The name goes first: a kill in the middle must not leave half a checkpoint under a checkpoint's name.
+// The name goes first, for good: neither a kill in the middle nor a power cut, which may keep later operations and
+// lose earlier ones, must leave half a checkpoint under a checkpoint's name.
 void CheckpointStore::remove_checkpoint(const Path& path) {
   const Path garbage = directory_ / (std::string(kGarbage) + path.filename().string());
   std::error_code error;
   fs::rename(path, garbage, error);
-  if (!error) fs::remove_all(garbage, error);
+  check(error, path, "remove the old checkpoint");
+  sync_directory(directory_);
+  fs::remove_all(garbage, error);
   check(error, path, "remove the old checkpoint");
 }
 

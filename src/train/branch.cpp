@@ -34,6 +34,12 @@ std::string shared_settings(TrainConfig config) {
   return config_to_yaml(config);
 }
 
+// Of what was copied below a folder.
+void make_durable(const Path& folder) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+    entry.is_directory() ? sync_directory(entry.path()) : sync_file(entry.path());
+}
+
 }  // namespace
 
 void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
@@ -76,6 +82,7 @@ void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
     for (const char* folder : {"banks", "rollouts"})
       if (std::filesystem::exists(from / folder))
         std::filesystem::copy(from / folder, temporary / folder, std::filesystem::copy_options::recursive);
+    make_durable(temporary);
     // What the other run made later came from weights that this one will never have.
     for (uint64_t iteration = curriculum.closed_iterations() + 1; iteration <= parent.train.iterations;
          ++iteration)
