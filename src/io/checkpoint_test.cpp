@@ -19,6 +19,8 @@
 namespace {
 long calls_until_kill = -1;  // -1 = count nothing
 long calls_seen = 0;
+// Names that a power cut may bring back, and removals that it may keep nevertheless.
+long renames_not_synced = 0, removals_behind_them = 0;
 void count_call() {
   if (calls_until_kill < 0) return;
   if (++calls_seen > calls_until_kill) kill(getpid(), SIGKILL);
@@ -29,6 +31,7 @@ extern "C" {
 // the disk's latency the tests of this program run in a tenth of the time.
 int fsync(int) {
   count_call();
+  renames_not_synced = 0;
   return 0;
 }
 int fdatasync(int) {
@@ -37,6 +40,7 @@ int fdatasync(int) {
 }
 int rename(const char* from, const char* to) noexcept {
   count_call();
+  ++renames_not_synced;
   return static_cast<int>(syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
 }
 int renameat2(int from_folder, const char* from, int to_folder, const char* to, unsigned flags) noexcept {
@@ -45,6 +49,7 @@ int renameat2(int from_folder, const char* from, int to_folder, const char* to, 
 }
 int unlinkat(int folder, const char* name, int flags) noexcept {
   count_call();
+  removals_behind_them += renames_not_synced > 0;
   return static_cast<int>(syscall(SYS_unlinkat, folder, name, flags));
 }
 ssize_t write(int descriptor, const void* bytes, size_t count) {
@@ -114,6 +119,14 @@ TEST(CheckpointStore, KeepsTheNewestAndRemovesOlderOnes) {
   EXPECT_EQ(steps_in(directory.path()), (std::vector<uint64_t>{12, 16}));
   store.save(20, {.keep = 0}, content("20"));
   EXPECT_EQ(steps_in(directory.path()), (std::vector<uint64_t>{12, 16, 20}));
+}
+
+TEST(CheckpointStore, ANameIsGoneForGoodBeforeTheFilesAre) {
+  test::TemporaryDirectory directory;
+  CheckpointStore store(directory.path());
+  removals_behind_them = 0;
+  for (uint64_t step : {4u, 8u, 12u}) store.save(step, {.keep = 1}, content(std::to_string(step)));
+  EXPECT_EQ(removals_behind_them, 0);
 }
 
 TEST(CheckpointStore, NeverRemovesTheStepsToKeep) {
