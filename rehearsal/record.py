@@ -50,8 +50,8 @@ def iterations_of(run):
     return [line for line in lines if line["kind"] == "iteration"]
 
 
-STAGES = {"sampling": ("timing_s/gen",), "scoring by the student": ("timing_s/old_log_prob",),
-          "scoring by the teacher": ("timing_s/teacher",), "updates": ("timing_s/update_actor",)}
+STAGES = {"sampling": "timing_s/gen", "scoring by the student": "timing_s/old_log_prob",
+          "scoring by the teacher": "timing_s/teacher", "updates": "timing_s/update_actor"}
 
 
 def time_rows(plan, run, responses):
@@ -62,8 +62,8 @@ def time_rows(plan, run, responses):
     for line in iterations_of(run):
         share = line["response_tokens"] / (plan["assumed_length"] * responses)
         cells, measured, planned = [], 0, 0
-        for stage, names in STAGES.items():
-            seconds = sum(line.get(name, 0) for name in names)
+        for stage, name in STAGES.items():
+            seconds = line.get(name, 0)
             estimate = plan["seconds"][stage] * share if seconds > 0 else 0
             if stage == "sampling" and line["iteration"] == 1:
                 estimate += plan["seconds"]["bank"]
@@ -85,7 +85,8 @@ def text(facts, program, run, settings):
     train = facts.get("train", {})
     sessions = train.get("sessions", [])
     if plan and sessions:
-        out += ["", "Memory by phase:", "", *memory_rows(plan, sessions), "", "Seconds of stages (estimated):", "", *time_rows(plan, run, 8), ""]
+        out += ["", "Memory by phase:", "", *memory_rows(plan, sessions), "",
+                "Seconds of stages (estimated):", "", *time_rows(plan, run, 8), ""]
         for session in sessions:
             out.append(f"- session {session['name']}: {session['seconds']:.0f} s, "
                        f"{session['processor_seconds']:.0f} s of processor time")

@@ -1,5 +1,6 @@
 #include "eval/evaluate.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -94,10 +95,16 @@ Json check_record(const Path& directory, const Json& record) {
   return found;
 }
 
-// Whether lines still have their checksums.
+// Whether lines still have their checksums. Any of them tells: the first may be what a power cut has left, and a
+// finished file has none, however damaged it is.
 bool is_unfinished(const Path& responses) {
   const MappedFile file(responses);
-  return io::is_unfinished_line(file.text().substr(0, file.text().find('\n')));
+  for (std::string_view rest = file.text(); !rest.empty();) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    if (io::checked_row(rest.substr(0, end))) return true;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return false;
 }
 
 // Puts all responses into request order. Their hash is written first: a finished file without it could be

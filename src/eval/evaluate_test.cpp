@@ -197,6 +197,14 @@ TEST_F(Evaluate, ChangedResponsesOfAFinishedFolderAreRefused) {
   EXPECT_EQ(error([&] { check_generated(directory_ / "full"); }), "") << "of unknown origin";
 }
 
+TEST_F(Evaluate, ZerosInAFinishedFolderAreDamageAndNoUnfinishedLine) {
+  generate("whole");
+  std::string text = responses("whole");
+  text[3] = '\0';
+  write_file_atomically(directory_ / "whole" / "responses.jsonl", text);
+  EXPECT_THAT(evaluation_damages(directory_ / "whole"), testing::SizeIs(1));
+}
+
 TEST_F(Evaluate, AChangedRecordIsRefused) {
   generate("full");
   const Path path = directory_ / "full/generation.json";
