@@ -97,7 +97,11 @@ void print_plan(const CLI::App& command, const train::TrainConfig& config, bool 
   train::Machine machine{.flops = train::measure_flops(),
                          .read_bytes_per_second = train::measure_teacher_reads(config),
                          .ranks = options.ranks};
-  if (options.tries_stages) machine.speeds = measure_stages(config);
+  if (options.tries_stages) {
+    show_live_line("trying the stages of an iteration for some seconds (--guess-time does without) ...");
+    machine.speeds = measure_stages(config);
+    show_live_line("");
+  }
   if (options.memory_gb) machine.memory_bytes = static_cast<uint64_t>(*options.memory_gb * 1e9);
   const auto plan = train::make_plan(config, machine);
   const auto proposal = train::propose(config, machine);

@@ -260,6 +260,16 @@ void write_file_atomically(const Path& path, std::string_view content) {
   file.commit();
 }
 
+void copy_file_atomically(const Path& to, const Path& from) {
+  const Descriptor source(from, O_RDONLY | O_NONBLOCK, "open");
+  if (!S_ISREG(status_of(source.get(), from).st_mode)) fail(from.string(), ": not a regular file");
+  AtomicFile file(to);
+  std::vector<char> buffer(kBufferBytes);
+  while (const size_t got = read_some(source.get(), buffer.data(), buffer.size(), from))
+    file.write(std::string_view(buffer.data(), got));
+  file.commit();
+}
+
 AppendFile::AppendFile(Path path) : path_(std::move(path)) {
   const bool is_new = !std::filesystem::exists(path_);
   descriptor_ = open_file(path_, O_RDWR | O_CREAT | O_APPEND);
@@ -335,6 +345,26 @@ void AppendFile::cut(uint64_t size) {
 void AppendFile::sync() {
   if (uninterrupted([&] { return ::fdatasync(descriptor_); }) != 0)
     fail(path_.string(), ": cannot make durable: ", reason(errno));
+}
+
+LockedFile::LockedFile(Path path) : path_(std::move(path)) {
+  descriptor_ = open_file(path_, O_WRONLY | O_CREAT);
+  if (descriptor_ < 0) fail(path_.string(), ": cannot be made: ", reason(errno));
+  if (uninterrupted([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); }) == 0) return;
+  const int error_number = errno;
+  ::close(std::exchange(descriptor_, -1));
+  if (error_number != EWOULDBLOCK)
+    fail(path_.string(), ": cannot be locked: ", reason(error_number), " (does its file system have locks?)");
+}
+
+LockedFile::~LockedFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void LockedFile::replace_content(std::string_view content) {
+  if (cut_to(descriptor_, 0) != 0 || ::lseek(descriptor_, 0, SEEK_SET) != 0)
+    fail(path_.string(), ": cannot be emptied: ", reason(errno));
+  write_all(descriptor_, content, path_);
 }
 
 void truncate_file(const Path& path, uint64_t size) {

@@ -55,6 +55,7 @@ class AtomicFile {
 };
 
 void write_file_atomically(const Path& path, std::string_view content);
+void copy_file_atomically(const Path& to, const Path& from);
 
 // A file that only grows, line by line; append returns when the line is durable (fdatasync). For banks and
 // metrics. Opening keeps what is there; a torn last line (no newline) is cut off. One writer at a time: a
@@ -75,6 +76,23 @@ class AppendFile {
   Path path_;
   int descriptor_ = -1;
   uint64_t size_ = 0;
+};
+
+// A file that one process at a time holds, from opening it to the end of this object; the system gives the lock
+// back when its holder ends, however it ends. Made where it is missing. Fails where the file system has no locks.
+class LockedFile {
+ public:
+  explicit LockedFile(Path path);
+  LockedFile(const LockedFile&) = delete;
+  LockedFile& operator=(const LockedFile&) = delete;
+  ~LockedFile();
+  bool is_held() const { return descriptor_ >= 0; }  // false: another process has it
+  // In place: who reads meanwhile may see a part of it.
+  void replace_content(std::string_view content);
+
+ private:
+  Path path_;
+  int descriptor_ = -1;
 };
 
 void truncate_file(const Path& path, uint64_t size);

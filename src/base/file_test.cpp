@@ -232,12 +232,40 @@ TEST(Files, ASignalThatInterruptsACallIsNoFailure) {
     write_file_atomically(directory / "b", "new");
     truncate_file(path, 4);
     (void)read_file(path);
+    copy_file_atomically(directory / "c", path);
+    LockedFile(directory / "d").replace_content("held");
   };
   for (const long call : {SYS_fsync, SYS_fdatasync, SYS_ftruncate, SYS_close, SYS_openat, SYS_flock,
                           SYS_write, SYS_read, SYS_pread64})
-    for (const int occurrence : {1, 2})
+    for (int occurrence = 1; occurrence <= 6; ++occurrence)
       EXPECT_EQ(test::error_when_system_call_fails(work, call, occurrence, EINTR), "")
           << call << " " << occurrence;
+}
+
+TEST(CopyFile, GivesTheSameBytesOrNothing) {
+  const test::TemporaryDirectory directory;
+  const std::string content = std::string(3000000, 'n') + "end";
+  write_file_atomically(directory / "from", content);
+  const auto copy = [&] { copy_file_atomically(directory / "to", directory / "from"); };
+  EXPECT_THAT(test::error_when_system_call_fails(copy, SYS_write, 2, ENOSPC),
+              HasSubstr("/to: cannot write: No space left on device"));
+  EXPECT_EQ(num_entries(directory.path()), 1u);
+  copy();
+  EXPECT_EQ(read_file(directory / "to"), content);
+  EXPECT_THAT(error_of([&] { copy_file_atomically(directory / "x", directory.path()); }),
+              HasSubstr(": not a regular file"));
+}
+
+TEST(LockedFile, HoldsItsNewContentOnly) {
+  const test::TemporaryDirectory directory;
+  LockedFile file(directory / "a");
+  EXPECT_TRUE(file.is_held());
+  EXPECT_FALSE(LockedFile(directory / "a").is_held());
+  file.replace_content("a longer one");
+  file.replace_content("short");
+  EXPECT_EQ(read_file(directory / "a"), "short");
+  EXPECT_EQ(error_of([] { LockedFile("/nowhere/x"); }),
+            "/nowhere/x: cannot be made: No such file or directory");
 }
 
 TEST(Files, APipeWithANameIsRefusedInsteadOfWaitedFor) {

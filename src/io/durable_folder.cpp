@@ -21,4 +21,16 @@ void make_durable_folder(const Path& path) {
   sync_directory(above);
 }
 
+void copy_durable_folder(const Path& to, const Path& from) {
+  make_durable_folder(to);
+  std::error_code error;
+  fs::directory_iterator entry(from, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const Path target = to / entry->path().filename();
+    entry->is_directory() ? copy_durable_folder(target, entry->path())
+                          : copy_file_atomically(target, entry->path());
+  }
+  if (error) fail(from.string(), ": cannot read the folder: ", error.message());
+}
+
 }  // namespace ropd::io

@@ -9,4 +9,8 @@ namespace ropd::io {
 // what exists already is left alone.
 void make_durable_folder(const Path& path);
 
+// Copies the files and folders in `from` into `to`, which is made; all of it is durable on return. Fails on what
+// is neither file nor folder.
+void copy_durable_folder(const Path& to, const Path& from);
+
 }  // namespace ropd::io

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
@@ -32,6 +33,41 @@ TEST(DurableFolder, SyncsTheFolderAboveEachNewOne) {
                                                    occurrence, EIO),
                 HasSubstr("cannot open the folder"))
         << occurrence;
+  }
+}
+
+TEST(DurableFolder, ACopyHoldsWhatLiesBelow) {
+  const test::TemporaryDirectory folder;
+  make_durable_folder(folder / "from/b");
+  write_file_atomically(folder / "from/a", "1");
+  write_file_atomically(folder / "from/b/c", "2");
+  copy_durable_folder(folder / "to", folder / "from");
+  EXPECT_EQ(read_file(folder / "to/a"), "1");
+  EXPECT_EQ(read_file(folder / "to/b/c"), "2");
+}
+
+TEST(DurableFolder, ACopyIsDurableFileByFile) {
+  const test::TemporaryDirectory folder;
+  make_durable_folder(folder / "from");
+  write_file_atomically(folder / "from/a", "1");
+  const auto copy = [&] { copy_durable_folder(folder / "to", folder / "from"); };
+  // The name of the new folder, the file, its name.
+  const char* failures[] = {"make the folder durable", "a: cannot make durable", "make the folder durable"};
+  for (int i = 0; i < 3; ++i) {
+    std::filesystem::remove_all(folder / "to");
+    EXPECT_THAT(test::error_when_system_call_fails(copy, SYS_fsync, i + 1, EIO), HasSubstr(failures[i]));
+  }
+}
+
+TEST(DurableFolder, ACopyRefusesWhatIsNoFile) {
+  const test::TemporaryDirectory folder;
+  make_durable_folder(folder / "from");
+  ASSERT_EQ(mkfifo((folder / "from/pipe").c_str(), 0600), 0);
+  try {
+    copy_durable_folder(folder / "to", folder / "from");
+    FAIL() << "a pipe was copied";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("pipe: not a regular file"));
   }
 }
 

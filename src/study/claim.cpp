@@ -4,39 +4,25 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-
 #include "base/error.h"
 #include "base/json.h"
+#include "io/durable_folder.h"
 
 namespace ropd::study {
-Claim::Claim(const Path& folder, const std::string& node) : path_(folder / node) {
-  std::filesystem::create_directories(folder);
-  const int descriptor = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (descriptor < 0) fail(path_.string(), ": cannot be made: ", std::strerror(errno));
-  if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
-    const int reason = errno;
-    close(descriptor);
-    if (reason != EWOULDBLOCK)
-      fail(path_.string(), ": cannot be locked: ", std::strerror(reason),
-           " (does the file system of the study's folder have locks?)");
-    return;
-  }
-  const io::ProcessIdentity self = io::this_process();
-  const std::string holder =
-      Json{{"host", self.host}, {"pid", self.pid}, {"start_ticks", self.start_ticks}}.dump() + "\n";
-  if (ftruncate(descriptor, 0) != 0 ||
-      pwrite(descriptor, holder.data(), holder.size(), 0) != static_cast<ssize_t>(holder.size())) {
-    const int reason = errno;
-    close(descriptor);
-    fail(path_.string(), ": cannot be written: ", std::strerror(reason));
-  }
-  descriptor_ = descriptor;
+namespace {
+
+Path claim_file(const Path& folder, const std::string& node) {
+  io::make_durable_folder(folder);
+  return folder / node;
 }
 
-Claim::~Claim() {
-  if (descriptor_ >= 0) close(descriptor_);
+}  // namespace
+
+Claim::Claim(const Path& folder, const std::string& node) : file_(claim_file(folder, node)) {
+  if (!file_.is_held()) return;
+  const io::ProcessIdentity self = io::this_process();
+  file_.replace_content(
+      Json{{"host", self.host}, {"pid", self.pid}, {"start_ticks", self.start_ticks}}.dump() + "\n");
 }
 
 std::optional<io::ProcessIdentity> claim_holder(const Path& folder, const std::string& node) {

@@ -14,14 +14,10 @@ class Claim {
  public:
   // Takes the claim if nobody alive has it; makes the folder.
   Claim(const Path& folder, const std::string& node);
-  Claim(const Claim&) = delete;
-  Claim& operator=(const Claim&) = delete;
-  ~Claim();
-  bool is_held() const { return descriptor_ >= 0; }
+  bool is_held() const { return file_.is_held(); }
 
  private:
-  Path path_;
-  int descriptor_ = -1;
+  LockedFile file_;
 };
 
 // The living holder; nothing when there is none.

@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <optional>
 
+#include "base/error.h"
+#include "support/kill_at_system_call.h"
 #include "support/test_data.h"
 
 namespace ropd::study {
@@ -43,6 +47,15 @@ TEST(Claim, OfAKilledProcessIsTakenOver) {
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   EXPECT_TRUE(Claim(directory / "claims", "node").is_held());
+}
+
+TEST(Claim, IsTakenInSpiteOfASignal) {
+  const test::TemporaryDirectory directory;
+  const auto claim = [&] {
+    if (!Claim(directory / "claims", "node").is_held()) fail("not held");
+  };
+  for (const long call : {SYS_openat, SYS_flock, SYS_ftruncate, SYS_write})
+    EXPECT_EQ(test::error_when_system_call_fails(claim, call, 1, EINTR), "") << call;
 }
 
 }  // namespace

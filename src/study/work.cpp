@@ -59,11 +59,7 @@ void copy_bank(const Path& bank, const Path& run) {
   for (const char* ending : {".jsonl", ".meta.json"}) {
     const Path to = (run / "banks" / "initial").string() + ending;
     if (std::filesystem::exists(to)) continue;
-    const Path from = Path(bank).replace_extension(ending), temporary = to.string() + ".copying";
-    std::filesystem::copy_file(from, temporary, std::filesystem::copy_options::overwrite_existing);
-    sync_file(temporary);
-    std::filesystem::rename(temporary, to);
-    sync_directory(to.parent_path());
+    copy_file_atomically(to, Path(bank).replace_extension(ending));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "io/checkpoint.h"
+#include "io/durable_folder.h"
 #include "io/metrics_file.h"
 #include "io/rollout_file.h"
 #include "io/run_directory.h"
@@ -32,12 +33,6 @@ std::string shared_settings(TrainConfig config) {
   config.checkpoint = {};
   config.train.iterations = 1;
   return config_to_yaml(config);
-}
-
-// Of what was copied below a folder.
-void make_durable(const Path& folder) {
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
-    entry.is_directory() ? sync_directory(entry.path()) : sync_file(entry.path());
 }
 
 }  // namespace
@@ -80,9 +75,7 @@ void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
     const auto directory = io::RunDirectory::create(temporary, config_to_yaml(config, true),
                                                     io::describe_environment("branch of " + from.string()));
     for (const char* folder : {"banks", "rollouts"})
-      if (std::filesystem::exists(from / folder))
-        std::filesystem::copy(from / folder, temporary / folder, std::filesystem::copy_options::recursive);
-    make_durable(temporary);
+      if (std::filesystem::exists(from / folder)) io::copy_durable_folder(temporary / folder, from / folder);
     // What the other run made later came from weights that this one will never have.
     for (uint64_t iteration = curriculum.closed_iterations() + 1; iteration <= parent.train.iterations;
          ++iteration)
@@ -92,11 +85,8 @@ void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
     write_file_atomically(directory.metrics(), lines);
     io::CheckpointStore store(directory.checkpoints());
     store.save(step, {.keep = 0, .keep_steps = {}}, [&](const Path& folder) {
-      for (const auto& entry : std::filesystem::directory_iterator(checkpoint))
-        if (entry.path().filename() != "MANIFEST.json" && entry.path().filename() != "state.json" &&
-            entry.path().filename() != "metrics.jsonl")
-          std::filesystem::copy(entry.path(), folder / entry.path().filename(),
-                                std::filesystem::copy_options::recursive);
+      io::copy_durable_folder(folder, checkpoint);
+      std::filesystem::remove(folder / "MANIFEST.json");  // of the checkpoint that it was
       write_file_atomically(folder / "state.json", write_run_state(saved));
       write_file_atomically(folder / "metrics.jsonl", lines);
     });
