@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
 
 #include "app/pattern_weights.h"
 #include "app/trial_work.h"
 #include "base/memory_info.h"
 #include "distill/scoring.h"
+#include "kernels/attention.h"
 #include "kernels/limits.h"
 #include "train/plan.h"
 
@@ -98,6 +100,27 @@ std::vector<train::DecodeSpeed> measure_decoding(const ModelConfig& config, Prec
   return speeds;
 }
 
+// One layer's, over a sequence several times as long as those of the other trials.
+void measure_attention(train::StageSpeeds& speeds, const ModelConfig& config) {
+  constexpr int64_t kTokens = 4 * kTrialTokens;
+  const kernels::AttentionShape shape{config.num_heads, config.num_kv_heads, config.head_dim,
+                                      1 / std::sqrt(static_cast<float>(config.head_dim))};
+  const auto rows = [&](int64_t width) {
+    return std::vector<float>(static_cast<size_t>(kTokens * width), 0.1f);
+  };
+  const int64_t queries = shape.num_heads * shape.head_dim, keys = shape.num_kv_heads * shape.head_dim;
+  const auto q = rows(queries), k = rows(keys), v = rows(keys);
+  auto out = rows(queries), log_sum_exp = rows(shape.num_heads), grad_q = q, grad_k = k, grad_v = v;
+  const int64_t begins[] = {0, kTokens};
+  const double operations = 4 * static_cast<double>(queries) * kTokens * kTokens / 2;
+  speeds.attention_flops =
+      operations / seconds_of([&] { kernels::attention(out, log_sum_exp, q, k, v, begins, shape); });
+  speeds.attention_grad_flops =
+      train::kAttentionGradShare * operations / seconds_of([&] {
+        kernels::attention_grad(grad_q, grad_k, grad_v, q, out, log_sum_exp, q, k, v, begins, shape);
+      });
+}
+
 // Weights, gradients and traces of the largest trial.
 double trial_bytes(const ModelConfig& student, const ModelConfig& teacher, Precision rollouts) {
   const auto parameters = [](const ModelConfig& part) {
@@ -129,8 +152,8 @@ std::optional<train::StageSpeeds> measure_stages(const train::TrainConfig& confi
   if (needs_sampling(config))
     speeds.decode = measure_decoding(models.student, config.rollout.precision,
                                      static_cast<double>(config.train.responses_per_iteration));
+  measure_attention(speeds, models.student);
   constexpr double kSeconds = 0.3;
-  speeds.flops = kernels::measure_product(kSeconds, Precision::f32).sustained;
   speeds.memory_bytes = kernels::measure_reading(kSeconds).sustained;
   return speeds;
 }

@@ -15,10 +15,10 @@ double prompt_tokens(const TrainConfig& config) {
   return std::min(kUsualPrompt, static_cast<double>(config.data.max_prompt_tokens));
 }
 
-// Seconds a token of attention beyond what the trials had: theirs looked back over half of kTrialTokens.
-double attention_seconds(const ModelConfig& c, const StageSpeeds& speeds, double context) {
+// Operations a token of attention beyond what the trials had: theirs looked back over half of kTrialTokens.
+double attention_operations(const ModelConfig& c, double context) {
   return 4 * static_cast<double>(c.num_layers * c.num_heads * c.head_dim) *
-         std::max(0.0, context - static_cast<double>(kTrialTokens) / 2) / speeds.flops;
+         std::max(0.0, context - static_cast<double>(kTrialTokens) / 2);
 }
 
 double step_seconds(const StageSpeeds& speeds, double sequences) {
@@ -52,7 +52,10 @@ StageSpeeds guessed_speeds(const ModelConfig& student, const ModelConfig& teache
   const auto pass = [&](const ModelConfig& c, double passes) {
     return PassSpeed{2 * passes * block_parameters(c) / flops, 2 * passes * head_parameters(c) / flops};
   };
-  StageSpeeds speeds{.student = pass(student, 1), .teacher = pass(teacher, 1), .flops = flops};
+  StageSpeeds speeds{.student = pass(student, 1),
+                     .teacher = pass(teacher, 1),
+                     .attention_flops = flops,
+                     .attention_grad_flops = flops};
   speeds.update = pass(student, is_adapter ? 2 : 3);
   const double parameters = block_parameters(student) + head_parameters(student),
                reading = 2 * parameters / speeds.memory_bytes;
@@ -93,8 +96,8 @@ StageSeconds stage_seconds(const TrainConfig& config, const ModelConfig& student
                positions = tokens + responses * prompt;
   // Most tokens belong to long responses: on average one looks back over a mean length.
   const double context = prompt + work.response_tokens;
-  const auto pass = [&](const PassSpeed& speed, const ModelConfig& c, double attention_passes) {
-    return positions * (speed.blocks + attention_passes * attention_seconds(c, speeds, context)) +
+  const auto pass = [&](const PassSpeed& speed, const ModelConfig& c) {
+    return positions * (speed.blocks + attention_operations(c, context) / speeds.attention_flops) +
            tokens * speed.head;
   };
   StageSeconds seconds;
@@ -103,12 +106,12 @@ StageSeconds stage_seconds(const TrainConfig& config, const ModelConfig& student
   // Where sampling and training round alike, the scores of sampling are used.
   const bool scores_while_sampling = samples && config.rollout.precision == config.train.precision &&
                                      config.train.rescore == Rescore::iteration;
-  if (!scores_while_sampling) seconds.student = pass(speeds.student, student, 1);
-  seconds.teacher = pass(speeds.teacher, teacher, 1);
-  // The gradient of attention takes five products where the forward pass takes two.
-  constexpr double kAttentionPasses = 3.5;
-  seconds.updates = pass(speeds.update, student, kAttentionPasses) +
-                    work.recomputed_layers * pass({speeds.student.blocks, 0}, student, 1);
+  if (!scores_while_sampling) seconds.student = pass(speeds.student, student);
+  seconds.teacher = pass(speeds.teacher, teacher);
+  seconds.updates =
+      pass(speeds.update, student) +
+      kAttentionGradShare * positions * attention_operations(student, context) / speeds.attention_grad_flops +
+      work.recomputed_layers * pass({speeds.student.blocks, 0}, student);
   const double steps = static_cast<double>(steps_per_iteration(config)),
                shards = static_cast<double>(std::min(config.train.shards, config.train.minibatch));
   // AdamW reads four vectors and writes three, a shard's gradient is added, the trigger has two vectors.

@@ -25,12 +25,15 @@ struct DecodeSpeed {
 // What a machine does of each stage, over sequences of kTrialTokens: measured (app/stage_speeds.h), or
 // guessed_speeds().
 inline constexpr int64_t kTrialTokens = 512;
+inline constexpr double kAttentionGradShare =
+    2.5;  // the gradient takes five products where attention takes two
 struct StageSpeeds {
   PassSpeed student, teacher, update;  // scoring, and the gradient with its forward pass
   std::vector<DecodeSpeed> decode;     // by growing number of sequences, behind a short context
-  double flops = 1e11;                 // a second, of attention over longer contexts
-  double memory_bytes = 2e10;          // a second: keys and values, the optimizer's state
-  double disk_bytes = 1e9;             // a second: scratch files
+  double attention_flops = 1e11;       // a second, over contexts beyond those of the trials
+  double attention_grad_flops = 1e11;
+  double memory_bytes = 2e10;  // a second: keys and values, the optimizer's state
+  double disk_bytes = 1e9;     // a second: scratch files
 };
 
 // From the speed of a large product alone.
