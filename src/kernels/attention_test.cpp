@@ -242,6 +242,19 @@ TEST(PagedAttention, Bf16PagesHaveTheBitsOfThePackedFormOnTheBf16Grid) {
   }
 }
 
+// One row of each sequence, and so many that several tasks need what the same group writes.
+TEST(PagedAttention, DoesNotDependOnTheNumberOfThreads) {
+  const AttentionCase c({170, 150, 131, 160}, 8, 4, 64, 26);
+  const auto packed = run(c);
+  const size_t before = num_threads();
+  for (const size_t threads : {1, 3, 8}) {
+    set_num_threads(threads);
+    for (const int64_t chunk : {1, 7, 50})
+      EXPECT_EQ(run_paged(c, 64, DType::f32, chunk), packed.out) << threads << " threads, " << chunk;
+  }
+  set_num_threads(before);
+}
+
 TEST(PagedAttention, IgnoresWhatLaterSlotsOfAPageHold) {
   const AttentionCase c({20}, 2, 1, 16, 23);
   TestCache cache(c, 32, DType::f32);
