@@ -152,8 +152,9 @@ void BM_DecodeAttention(benchmark::State& state) {
   for (int64_t s = 0; s < sequences; ++s)
     groups.push_back({pages.data() + s * context / page_tokens, context - 1, 1});
   const auto q = random_values(static_cast<size_t>(sequences * 16 * 128));
+  const auto kv = random_values(static_cast<size_t>(sequences * 8 * 128));
   std::vector<float> out(q.size());
-  for (auto _ : state) paged_attention(out, q, cache, groups, shape);
+  for (auto _ : state) paged_attention(out, cache, q, kv, kv, groups, shape);
   report_bytes(state, static_cast<double>(cache.num_pages * cache.page_bytes()));
 }
 BENCHMARK(BM_DecodeAttention)

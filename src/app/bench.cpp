@@ -21,6 +21,7 @@
 #include "base/memory_info.h"
 #include "base/parallel.h"
 #include "base/progress.h"
+#include "base/shared_time.h"
 #include "base/stop.h"
 #include "distill/scoring.h"
 #include "io/peer_speeds.h"
@@ -79,6 +80,7 @@ struct Row {
   double limit = 0;  // tokens a second
   std::string bound;
   double of_sustained = 0;  // share of the operations (or bytes) that a large product (or reading) got done
+  double one_thread = 0;    // share of the work that only one thread had, as in Amdahl's law
   uint64_t peak_memory = 0;
   std::string kind;  // as io::PeerSpeeds names it; empty where no other program measures such work
 };
@@ -179,24 +181,30 @@ class Bench {
   void measure(const std::vector<Work>& works, Bound bound, Precision precision, int times) {
     const double top = bound == Bound::memory ? limits_.read_bytes : flops(precision);
     double before = sustained(bound, precision);
-    std::vector<std::vector<double>> shares(works.size());
+    std::vector<std::vector<double>> shares(works.size()), one_thread(works.size());
     std::vector<double> best(works.size(), INFINITY);
     for (int i = 0; i < times; ++i)
       for (size_t w = 0; w < works.size(); ++w) {
         const auto begin = std::chrono::steady_clock::now();
+        OneThreadWatch watch;
         works[w].run();
-        const double seconds =
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        const double alone = watch.take_seconds(),
+                     seconds =
+                         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        one_thread[w].push_back(alone / (alone + static_cast<double>(num_threads()) * (seconds - alone)));
         const double after = sustained(bound, precision);
         best[w] = std::min(best[w], seconds);
         shares[w].push_back(works[w].tokens / seconds / works[w].limit * top / ((before + after) / 2));
         before = after;
       }
+    const auto median = [](std::vector<double>& values) {
+      std::sort(values.begin(), values.end());
+      return values[values.size() / 2];
+    };
     for (size_t w = 0; w < works.size(); ++w) {
-      std::sort(shares[w].begin(), shares[w].end());
       rows_.push_back({works[w].name, works[w].tokens / best[w], works[w].limit,
-                       bound == Bound::memory ? "memory" : "compute", shares[w][shares[w].size() / 2],
-                       peak_memory_bytes(), works[w].kind});
+                       bound == Bound::memory ? "memory" : "compute", median(shares[w]),
+                       median(one_thread[w]), peak_memory_bytes(), works[w].kind});
       const Row& row = rows_.back();
       log_info(fmt::format("{:<34} {:>10} tok/s  limit {:>10} ({})  {:>5.1f}%, {:.1f}% of sustained",
                            row.work, format_count(row.tokens_per_second), format_count(row.limit), row.bound,
@@ -336,6 +344,7 @@ void print(const Bench& bench, const std::string& shape, const std::vector<Row>&
                       {"bound", row.bound},
                       {"ratio", row.tokens_per_second / row.limit},
                       {"ratio_of_sustained", row.of_sustained},
+                      {"one_thread_share", row.one_thread},
                       {"peak_memory_bytes", row.peak_memory}});
       if (const double peer = peer_speed(row, peers)) list.back()["peer_tokens_per_second"] = peer;
     }
@@ -358,17 +367,19 @@ void print(const Bench& bench, const std::string& shape, const std::vector<Row>&
       "f32 %.0f GFLOP/s, bf16 %.0f, bf16_tiles %.0f, large f32 product %.0f, memory %.1f GB/s: the best\n"
       "of this run. Sustained: share of what a large product (or reading memory) did on average right "
       "before\n"
-      "and after the work, median.\n\n",
+      "and after the work, median. One thread: share of the work that only one thread had (Amdahl), "
+      "median.\n\n",
       bench.limits().f32_flops / 1e9, bench.limits().bf16_flops / 1e9, bench.limits().tiles_flops / 1e9,
       bench.limits().product_flops / 1e9, bench.limits().read_bytes / 1e9);
-  std::printf("%-36s %12s %12s  %-8s %7s %11s %12s%s\n", "work", "tok/s", "limit", "bound by", "ratio",
-              "sustained", "peak memory",
+  std::printf("%-36s %12s %12s  %-8s %7s %11s %11s %12s%s\n", "work", "tok/s", "limit", "bound by", "ratio",
+              "sustained", "one thread", "peak memory",
               peers.empty() ? "" : fmt::format("{:>12} {:>7}", "peer", "ours").c_str());
   for (const Row& row : rows) {
     const double peer = peer_speed(row, peers);
     std::printf(
-        "%-36s %12.1f %12.1f  %-8s %6.1f%% %10.1f%% %12s%s\n", row.work.c_str(), row.tokens_per_second,
-        row.limit, row.bound.c_str(), 100 * row.tokens_per_second / row.limit, 100 * row.of_sustained,
+        "%-36s %12.1f %12.1f  %-8s %6.1f%% %10.1f%% %10.2f%% %12s%s\n", row.work.c_str(),
+        row.tokens_per_second, row.limit, row.bound.c_str(), 100 * row.tokens_per_second / row.limit,
+        100 * row.of_sustained, 100 * row.one_thread,
         format_bytes(static_cast<double>(row.peak_memory)).c_str(),
         peer > 0 ? fmt::format("{:>12.1f} {:>6.2f}x", peer, row.tokens_per_second / peer).c_str() : "");
   }

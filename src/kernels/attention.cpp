@@ -340,6 +340,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include <cassert>
+#include <functional>
 #include <vector>
 
 namespace ropd::kernels {
@@ -359,8 +360,11 @@ void transpose_keys(float* to, const float* from, int64_t from_stride, int64_t f
 
 namespace {
 
-// Runs every task on some thread; tasks are listed with the longest last, so they are taken from the end.
-void run_tasks(const std::vector<ForwardTask>& tasks, int64_t max_rows, int64_t head_dim, int64_t work) {
+// Runs every task on some thread, behind prepare(its index) there; tasks are listed with the longest last, so
+// they are taken from the end.
+template <class Prepare>
+void run_tasks(const std::vector<ForwardTask>& tasks, int64_t max_rows, int64_t head_dim, int64_t work,
+               const Prepare& prepare) {
   const int64_t count = static_cast<int64_t>(tasks.size());
   const int64_t threads = static_cast<int64_t>(num_workers(static_cast<size_t>(count), work));
   const int64_t scratch_size = round_up(ForwardScratch::largest(max_rows, head_dim), 16);
@@ -369,9 +373,27 @@ void run_tasks(const std::vector<ForwardTask>& tasks, int64_t max_rows, int64_t 
   const auto function = HWY_DYNAMIC_DISPATCH(attend_task);
   const int64_t grain = std::max<int64_t>(1, std::min<int64_t>(count / (8 * threads), 16));
   share_out(count, grain, static_cast<size_t>(threads), work, [&](int64_t i, size_t worker) {
-    function(tasks[static_cast<size_t>(count - 1 - i)],
-             scratch.data() + static_cast<int64_t>(worker) * scratch_size);
+    const int64_t task = count - 1 - i;
+    prepare(task);
+    function(tasks[static_cast<size_t>(task)], scratch.data() + static_cast<int64_t>(worker) * scratch_size);
   });
+}
+
+// Stores k and v of one kv head [num_rows, E], rows kv_stride apart, at the positions of the rows.
+template <class Element, class Convert>
+void write_head(const KvPageView& cache, const PagedRows& rows, int64_t head, const float* k, const float* v,
+                const Convert& convert) {
+  const int64_t width = cache.head_dim, kv_stride = cache.num_kv_heads * width;
+  for (int64_t r = 0; r < rows.num_rows; ++r, k += kv_stride, v += kv_stride) {
+    const int64_t position = rows.first_position + r, slot = position % kKeyBlock;
+    const int64_t page = rows.pages[position / cache.page_tokens];
+    assert(page >= 0 && page < cache.num_pages);
+    const int64_t block = position % cache.page_tokens / kKeyBlock;
+    Element* const to = static_cast<Element*>(cache.data) + page * cache.page_elements() +
+                        2 * width * (head * cache.page_tokens + block * kKeyBlock);
+    for (int64_t e = 0; e < width; ++e) to[e * kKeyBlock + slot] = convert(k[e]);
+    for (int64_t e = 0; e < width; ++e) to[(kKeyBlock + slot) * width + e] = convert(v[e]);
+  }
 }
 
 }  // namespace
@@ -467,56 +489,18 @@ void attention(std::span<float> out, std::span<float> log_sum_exp, std::span<con
     }
     first_page += (length + kKeyBlock - 1) / kKeyBlock;
   }
-  run_tasks(tasks, max_tokens * group, width, work);
+  run_tasks(tasks, max_tokens * group, width, work, [](int64_t) {});
 }
 
-void write_kv_pages(const KvPageView& cache, std::span<const float> k, std::span<const float> v,
-                    std::span<const PagedRows> groups) {
-  const int64_t width = cache.head_dim, kv_stride = cache.num_kv_heads * width,
-                head_elements = 2 * width * cache.page_tokens;
-  const int64_t num_groups = static_cast<int64_t>(groups.size());
-  std::vector<int64_t> first_rows(groups.size());
-  int64_t rows = 0;
-  for (size_t g = 0; g < groups.size(); ++g) {
-    first_rows[g] = rows;
-    rows += groups[g].num_rows;
-  }
-  assert(static_cast<int64_t>(k.size()) == rows * kv_stride && v.size() == k.size());
-  const auto write = [&](auto* base, auto convert, int64_t unit) {
-    const int64_t head = unit % cache.num_kv_heads;
-    const PagedRows& group = groups[static_cast<size_t>(unit / cache.num_kv_heads)];
-    const int64_t first_row = first_rows[static_cast<size_t>(unit / cache.num_kv_heads)];
-    for (int64_t r = 0; r < group.num_rows; ++r) {
-      const int64_t position = group.first_position + r, slot = position % kKeyBlock;
-      const int64_t page = group.pages[position / cache.page_tokens];
-      assert(page >= 0 && page < cache.num_pages);
-      const int64_t block = position % cache.page_tokens / kKeyBlock;
-      auto* const to =
-          base + page * cache.page_elements() + head * head_elements + block * 2 * width * kKeyBlock;
-      const int64_t from = (first_row + r) * kv_stride + head * width;
-      auto* const values = to + kKeyBlock * width;
-      for (int64_t e = 0; e < width; ++e)
-        to[e * kKeyBlock + slot] = convert(k[static_cast<size_t>(from + e)]);
-      for (int64_t e = 0; e < width; ++e)
-        values[slot * width + e] = convert(v[static_cast<size_t>(from + e)]);
-    }
-  };
-  parallel_chunks(num_groups * cache.num_kv_heads, 1, rows * kv_stride, [&](int64_t unit, int64_t) {
-    if (cache.dtype == DType::bf16)
-      write(static_cast<Bf16*>(cache.data), float_to_bf16, unit);
-    else
-      write(
-          static_cast<float*>(cache.data), [](float x) { return x; }, unit);
-  });
-}
-
-void paged_attention(std::span<float> out, std::span<const float> q, const KvPageView& cache,
-                     std::span<const PagedRows> groups, const AttentionShape& shape) {
+void paged_attention(std::span<float> out, const KvPageView& cache, std::span<const float> q,
+                     std::span<const float> k, std::span<const float> v, std::span<const PagedRows> groups,
+                     const AttentionShape& shape) {
   const int64_t heads = shape.num_heads, kv_heads = shape.num_kv_heads, width = shape.head_dim;
   const int64_t group = heads / kv_heads, tokens_at_once = chunk_tokens(shape);
   assert(heads == group * kv_heads && kv_heads == cache.num_kv_heads && width == cache.head_dim);
   assert(cache.page_tokens % kKeyBlock == 0 && out.size() == q.size());
   std::vector<ForwardTask> tasks;
+  std::vector<int64_t> first_rows;
   tasks.reserve(groups.size() * static_cast<size_t>(kv_heads));
   const std::byte* previous = nullptr;
   int64_t row = 0, max_tokens = 0, work = 0;
@@ -543,10 +527,29 @@ void paged_attention(std::span<float> out, std::span<const float> q, const KvPag
         previous = base + rows.pages[0] * cache.page_bytes();
         tasks.push_back(task);
       }
+    first_rows.push_back(row);
     row += rows.num_rows;
   }
   assert(row * heads * width == static_cast<int64_t>(out.size()));
-  run_tasks(tasks, max_tokens * group, width, work);
+  assert(row * kv_heads * width == static_cast<int64_t>(k.size()) && v.size() == k.size());
+
+  const auto write = [&](int64_t unit) {  // of [groups][kv heads]
+    const size_t index = static_cast<size_t>(unit / kv_heads);
+    const int64_t head = unit % kv_heads, from = (first_rows[index] * kv_heads + head) * width;
+    if (cache.dtype == DType::bf16)
+      write_head<Bf16>(cache, groups[index], head, k.data() + from, v.data() + from, float_to_bf16);
+    else
+      write_head<float>(cache, groups[index], head, k.data() + from, v.data() + from, std::identity());
+  };
+  // A task that attends for all rows of its group and head needs no other to have written. That a line of the
+  // cache is fetched for every key's element then happens where it is needed next, and on all threads.
+  const int64_t units = static_cast<int64_t>(groups.size()) * kv_heads;
+  const bool is_by_task = units == static_cast<int64_t>(tasks.size());
+  if (!is_by_task)
+    parallel_chunks(units, 1, row * kv_heads * width, [&](int64_t unit, int64_t) { write(unit); });
+  run_tasks(tasks, max_tokens * group, width, work, [&](int64_t task) {
+    if (is_by_task) write(task);
+  });
 }
 
 }  // namespace ropd::kernels

@@ -68,14 +68,12 @@ struct PagedRows {
   int64_t num_rows = 0;
 };
 
-// Stores k and v [R, K*E] at the positions of their rows; bf16 pages round to nearest. R = sum of num_rows.
-// No two groups may write the same page position.
-void write_kv_pages(const KvPageView& cache, std::span<const float> k, std::span<const float> v,
-                    std::span<const PagedRows> groups);
-
-// out [R, H*E] for q [R, H*E]: the row at position p attends to the cached positions 0..p, which must have
-// been written.
-void paged_attention(std::span<float> out, std::span<const float> q, const KvPageView& cache,
-                     std::span<const PagedRows> groups, const AttentionShape& shape);
+// Stores k and v [R, K*E] at the positions of their rows (bf16 pages round to nearest), R = sum of num_rows; then
+// out [R, H*E] for q [R, H*E]: the row at position p attends to the cached positions 0..p. Those before the rows
+// must have been written. No two groups may write the same page position, and none may read what another one
+// writes here.
+void paged_attention(std::span<float> out, const KvPageView& cache, std::span<const float> q,
+                     std::span<const float> k, std::span<const float> v, std::span<const PagedRows> groups,
+                     const AttentionShape& shape);
 
 }  // namespace ropd::kernels

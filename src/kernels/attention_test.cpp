@@ -201,9 +201,9 @@ std::vector<float> run_paged(const AttentionCase& c, int64_t page_tokens, DType 
         some.insert(some.end(), all.begin() + row * width, all.begin() + (row + 1) * width);
       return some;
     };
-    write_kv_pages(cache.view, gather(c.k, kv_width), gather(c.v, kv_width), groups);
     std::vector<float> out(rows.size() * static_cast<size_t>(q_width));
-    paged_attention(out, gather(c.q, q_width), cache.view, groups, c.shape);
+    paged_attention(out, cache.view, gather(c.q, q_width), gather(c.k, kv_width), gather(c.v, kv_width),
+                    groups, c.shape);
     for (size_t r = 0; r < rows.size(); ++r)
       std::copy_n(out.begin() + static_cast<int64_t>(r) * q_width, q_width,
                   result.begin() + rows[r] * q_width);
@@ -242,30 +242,53 @@ TEST(PagedAttention, Bf16PagesHaveTheBitsOfThePackedFormOnTheBf16Grid) {
   }
 }
 
+// One row of each sequence, and so many that several tasks need what the same group writes.
+TEST(PagedAttention, DoesNotDependOnTheNumberOfThreads) {
+  const AttentionCase c({170, 150, 131, 160}, 8, 4, 64, 26);
+  const auto packed = run(c);
+  const size_t before = num_threads();
+  for (const size_t threads : {1, 3, 8}) {
+    set_num_threads(threads);
+    for (const int64_t chunk : {1, 7, 50})
+      EXPECT_EQ(run_paged(c, 64, DType::f32, chunk), packed.out) << threads << " threads, " << chunk;
+  }
+  set_num_threads(before);
+}
+
 TEST(PagedAttention, IgnoresWhatLaterSlotsOfAPageHold) {
   const AttentionCase c({20}, 2, 1, 16, 23);
   TestCache cache(c, 32, DType::f32);
   std::fill_n(reinterpret_cast<float*>(cache.storage.data()), cache.storage.size() / 4, 1e30f);
   const PagedRows rows{cache.tables[0].data(), 0, 20};
-  write_kv_pages(cache.view, c.k, c.v, {&rows, 1});
   std::vector<float> out(c.q.size());
-  paged_attention(out, c.q, cache.view, {&rows, 1}, c.shape);
+  paged_attention(out, cache.view, c.q, c.k, c.v, {&rows, 1}, c.shape);
   EXPECT_EQ(out, run(c).out);
 }
 
+// Their first 32 positions; each has a page of its own for the other 8.
 TEST(PagedAttention, TwoSequencesMayShareAPage) {
-  const AttentionCase c({40}, 2, 1, 16, 24);
+  constexpr int64_t kShared = 32, kWidth = 16, kHeads = 2;
+  const AttentionCase c({kShared + 8, kShared + 8}, kHeads, 1, kWidth, 24);
   TestCache cache(c, 32, DType::f32);
-  const PagedRows rows{cache.tables[0].data(), 0, 40};
-  write_kv_pages(cache.view, c.k, c.v, {&rows, 1});
-  const std::vector<float> q(c.q.begin() + 39 * 32, c.q.end());
-  std::vector<float> doubled = q, out(64);
-  doubled.insert(doubled.end(), q.begin(), q.end());
-  const PagedRows last{cache.tables[0].data(), 39, 1};
-  const std::vector<PagedRows> groups = {last, last};
-  paged_attention(out, doubled, cache.view, groups, c.shape);
-  const auto expected = run(c).out;
-  for (size_t i = 0; i < 64; ++i) EXPECT_EQ(out[i], expected[39 * 32 + i % 32]);
+  const auto& tables = cache.tables;
+  const std::vector<int32_t> other = {tables[0][0], tables[1][1]};
+  const auto between = [](const std::vector<float>& all, int64_t row_size, int64_t begin, int64_t end) {
+    return std::vector<float>(all.begin() + begin * row_size, all.begin() + end * row_size);
+  };
+  const auto twice = [&](const std::vector<float>& all, int64_t row_size) {
+    std::vector<float> result = between(all, row_size, kShared, kShared + 8);
+    result.insert(result.end(), result.begin(), result.begin() + 8 * row_size);
+    return result;
+  };
+  std::vector<float> out(kShared * kHeads * kWidth);
+  const PagedRows first{tables[0].data(), 0, kShared};
+  paged_attention(out, cache.view, between(c.q, kHeads * kWidth, 0, kShared),
+                  between(c.k, kWidth, 0, kShared), between(c.v, kWidth, 0, kShared), {&first, 1}, c.shape);
+  const std::vector<PagedRows> groups = {{tables[0].data(), kShared, 8}, {other.data(), kShared, 8}};
+  out.resize(2 * 8 * kHeads * kWidth);
+  paged_attention(out, cache.view, twice(c.q, kHeads * kWidth), twice(c.k, kWidth), twice(c.v, kWidth),
+                  groups, c.shape);
+  EXPECT_EQ(out, twice(run(c).out, kHeads * kWidth));
 }
 
 // A sequence in one piece, and the same sequence whose first tokens lie elsewhere.

@@ -89,8 +89,11 @@ struct PortableKernel {
 
   static void pack_a(float* to, const Product& p, int64_t row, int64_t rows, int64_t depth0, int64_t depth) {
     const float* from = p.a + row * p.a_row_stride + depth0 * p.a_column_stride;
-    if (p.a_row_stride == 1) {
-      if (rows == kRows)
+    const bool is_copy = rows == 1 && p.a_column_stride == 1;  // one sequence that is decoded
+    if (is_copy || p.a_row_stride == 1) {
+      if (is_copy)
+        std::memcpy(to, from, static_cast<size_t>(depth) * sizeof(float));
+      else if (rows == kRows)
         for (int64_t k = 0; k < depth; ++k)
           std::memcpy(to + k * kRows, from + k * p.a_column_stride, kRows * sizeof(float));
       else

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 
+#include "base/parallel.h"
 #include "kernels/rms_norm.h"
 #include "kernels/swiglu.h"
 #include "model/experts.h"
@@ -13,26 +14,40 @@ namespace {
 
 size_t rows_of(const BlockContext& context) { return context.positions.size(); }
 
-// q and k as attention uses them: per-head norm and rotary applied to the raw projections. In bf16 the keys
-// are rounded to the grid the cache stores, so that cached and recomputed attention agree.
-void prepare_queries_and_keys(BlockScratch& scratch, Buffer& q_inv_rms, Buffer& k_inv_rms,
-                              const BlockTrace& trace, const LayerWeights& weights,
-                              const BlockContext& context) {
+// q and k as attention uses them: per-head norm and rotary applied to the raw projections. In bf16 keys, and
+// values where they are not empty, are rounded to the grid the cache stores, so that cached and recomputed
+// attention agree. Rows are shared out once for all of it: in decoding each step alone is too short for that.
+void prepare_heads(BlockScratch& scratch, std::span<float> q_inv_rms, std::span<float> k_inv_rms,
+                   std::span<float> v, const BlockTrace& trace, const LayerWeights& weights,
+                   const BlockContext& context) {
   const ModelConfig& c = context.config;
-  const auto prepare = [&](Buffer& ready, const Buffer& raw, Buffer& inv_rms, std::span<const float> norm,
-                           int64_t heads) {
-    ready.resize(raw.size());
-    if (norm.empty()) {
-      std::copy_n(raw.data(), raw.size(), ready.data());
-    } else {
-      inv_rms.resize(rows_of(context) * static_cast<size_t>(heads));
-      kernels::rms_norm(ready, inv_rms, raw.span(), norm, static_cast<float>(c.rms_norm_eps));
-    }
-    kernels::rope(ready, context.positions, context.rope, heads);
-  };
-  prepare(scratch.q, trace.q, q_inv_rms, weights.q_norm, c.num_heads);
-  prepare(scratch.k, trace.k, k_inv_rms, weights.k_norm, c.num_kv_heads);
-  if (is_bf16(context.precision)) kernels::round_to_bf16(scratch.k);
+  scratch.q.resize(trace.q.size());
+  scratch.k.resize(trace.k.size());
+  const int64_t rows = static_cast<int64_t>(rows_of(context)),
+                width = (c.num_heads + c.num_kv_heads) * c.head_dim;
+  constexpr int64_t kChunk = 4096, kWorkEach = 3;
+  parallel_chunks(
+      rows, std::max<int64_t>(1, kChunk / width), kWorkEach * rows * width, [&](int64_t begin, int64_t end) {
+        const auto of_rows = [&](auto all, int64_t row_size) {
+          return all.subspan(static_cast<size_t>(begin * row_size),
+                             static_cast<size_t>((end - begin) * row_size));
+        };
+        const auto prepare = [&](std::span<float> ready, std::span<const float> raw, std::span<float> inv_rms,
+                                 std::span<const float> norm, int64_t heads) {
+          ready = of_rows(ready, heads * c.head_dim);
+          raw = of_rows(raw, heads * c.head_dim);
+          if (norm.empty())
+            std::copy(raw.begin(), raw.end(), ready.begin());
+          else
+            kernels::rms_norm(ready, of_rows(inv_rms, heads), raw, norm, static_cast<float>(c.rms_norm_eps));
+          kernels::rope(ready, of_rows(context.positions, 1), context.rope, heads);
+        };
+        prepare(scratch.q, trace.q, q_inv_rms, weights.q_norm, c.num_heads);
+        prepare(scratch.k, trace.k, k_inv_rms, weights.k_norm, c.num_kv_heads);
+        if (!is_bf16(context.precision)) return;
+        kernels::round_to_bf16(of_rows(scratch.k.span(), c.num_kv_heads * c.head_dim));
+        if (!v.empty()) kernels::round_to_bf16(of_rows(v, c.num_kv_heads * c.head_dim));
+      });
 }
 
 struct Projection {
@@ -124,7 +139,9 @@ void attention_part_grad(std::span<float> grad_x, const LayerGradients& gradient
   grad_attended.resize(trace.attended.size());
   project_grad(grad_attended, Update::replace, gradients.o, scratch, grad_x, trace.attended, weights.o,
                context.precision, sequence_begins);
-  prepare_queries_and_keys(scratch, scratch.inv_rms, scratch.inv_rms, trace, weights, context);
+  scratch.inv_rms.resize(trace.q_inv_rms.size() + trace.k_inv_rms.size());
+  prepare_heads(scratch, scratch.inv_rms.span().first(trace.q_inv_rms.size()),
+                scratch.inv_rms.span().last(trace.k_inv_rms.size()), /*v=*/{}, trace, weights, context);
   Buffer &grad_q = scratch.grad_q, &grad_k = scratch.grad_k, &grad_v = scratch.grad_v;
   grad_q.resize(trace.q.size());
   grad_k.resize(trace.k.size());
@@ -184,7 +201,7 @@ size_t scratch_bytes_per_token(const ModelConfig& c, bool with_gradient) {
   int64_t floats = 2 * c.hidden_size + queries + keys + c.intermediate_size;
   if (with_gradient)
     floats += 2 * std::max(c.intermediate_size, queries) - c.intermediate_size + queries + 2 * keys +
-              c.hidden_size + (c.has_qk_norm ? c.num_heads : 1);
+              c.hidden_size + (c.has_qk_norm ? c.num_heads + c.num_kv_heads : 1);
   return static_cast<size_t>(floats) * sizeof(float);
 }
 
@@ -202,8 +219,11 @@ void trace_block(std::span<float> x, BlockTrace& trace, BlockScratch& scratch, c
            {trace.k, weights.k, weights.k_bias},
            {trace.v, weights.v, weights.v_bias}},
           scratch.normed, context);
-  if (is_bf16(context.precision)) kernels::round_to_bf16(trace.v);
-  prepare_queries_and_keys(scratch, trace.q_inv_rms, trace.k_inv_rms, trace, weights, context);
+  if (context.config.has_qk_norm) {
+    trace.q_inv_rms.resize(rows_of(context) * static_cast<size_t>(context.config.num_heads));
+    trace.k_inv_rms.resize(rows_of(context) * static_cast<size_t>(context.config.num_kv_heads));
+  }
+  prepare_heads(scratch, trace.q_inv_rms, trace.k_inv_rms, trace.v, trace, weights, context);
   trace.attended.resize(trace.q.size());
   trace.log_sum_exp.resize(
       context.for_gradient ? rows_of(context) * static_cast<size_t>(context.config.num_heads) : 0);

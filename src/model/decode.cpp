@@ -44,10 +44,7 @@ void Decoder::step(DecodeMemory& memory, KvCache& cache, std::span<const DecodeR
     const kernels::KvPageView pages = cache.layer(static_cast<int64_t>(i));
     block(x, workspace.trace, workspace.scratch, workspace.merged.of(weights_.layers[i], precision_), context,
           [&](std::span<float> out, std::span<float>, std::span<const float> q, std::span<const float> k,
-              std::span<const float> v) {
-            kernels::write_kv_pages(pages, k, v, rows);
-            kernels::paged_attention(out, q, pages, rows, shape);
-          });
+              std::span<const float> v) { kernels::paged_attention(out, pages, q, k, v, rows, shape); });
   }
 
   // Only the last token of a group is sampled from; the head is by far the widest product.

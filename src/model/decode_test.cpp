@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/threads.h"
 #include "support/naive_model.h"
 
 namespace ropd::model {
@@ -52,23 +53,43 @@ INSTANTIATE_TEST_SUITE_P(Model, Decoding,
                          testing::Values(Architecture::qwen3, Architecture::qwen2, Architecture::llama,
                                          Architecture::qwen3_moe));
 
+// One token after the other, next to a second sequence, and all tokens at once.
+void expect_equal_to_forward_pass(const Parameters& parameters, Precision precision) {
+  const auto tokens = some_tokens(70);
+  PackedBatch batch;
+  batch.append(tokens);
+  Workspace workspace;
+  const Weights weights = parameters.weights();
+  Buffer hidden(tokens.size() * static_cast<size_t>(weights.config.hidden_size));
+  forward(hidden, weights, batch, precision, workspace);
+  std::vector<float> logits(tokens.size() * 37);
+  weights.head.apply(logits, hidden, precision);
+  const auto one_by_one = decoded(parameters, precision, tokens, std::vector<size_t>(70, 1), 32, true);
+  for (size_t t = 0; t < tokens.size(); ++t)
+    EXPECT_EQ(one_by_one[t], std::vector<float>(logits.begin() + t * 37, logits.begin() + (t + 1) * 37))
+        << "position " << t;
+}
+
 TEST_P(Decoding, EqualsTheForwardPassBitForBit) {
   const auto parameters = random_parameters(tiny_config(GetParam(), false), 11);
-  const auto tokens = some_tokens(70);
-  for (const auto precision : {Precision::f32, Precision::bf16, Precision::bf16_tiles}) {
-    PackedBatch batch;
-    batch.append(tokens);
-    Workspace workspace;
-    const Weights weights = parameters.weights();
-    Buffer hidden(tokens.size() * static_cast<size_t>(weights.config.hidden_size));
-    forward(hidden, weights, batch, precision, workspace);
-    std::vector<float> logits(tokens.size() * 37);
-    weights.head.apply(logits, hidden, precision);
-    const auto one_by_one = decoded(parameters, precision, tokens, std::vector<size_t>(70, 1), 32, true);
-    for (size_t t = 0; t < tokens.size(); ++t)
-      EXPECT_EQ(one_by_one[t], std::vector<float>(logits.begin() + t * 37, logits.begin() + (t + 1) * 37))
-          << "position " << t;
+  for (const auto precision : {Precision::f32, Precision::bf16, Precision::bf16_tiles})
+    expect_equal_to_forward_pass(parameters, precision);
+}
+
+// Heads so wide that the rows of the forward pass are made ready in several chunks, by several threads.
+TEST_P(Decoding, EqualsTheForwardPassWithWideHeads) {
+  ModelConfig config = tiny_config(GetParam(), false);
+  config.num_heads = 8;
+  config.num_kv_heads = 4;
+  config.head_dim = 64;
+  const auto parameters = random_parameters(config, 13);
+  const size_t before = num_threads();
+  for (const size_t threads : {1, 3}) {
+    set_num_threads(threads);
+    for (const auto precision : {Precision::f32, Precision::bf16})
+      expect_equal_to_forward_pass(parameters, precision);
   }
+  set_num_threads(before);
 }
 
 TEST_P(Decoding, DoesNotDependOnChunksPagesOrCompany) {
