@@ -499,6 +499,7 @@ void paged_attention(std::span<float> out, const KvPageView& cache, std::span<co
   const int64_t group = heads / kv_heads, tokens_at_once = chunk_tokens(shape);
   assert(heads == group * kv_heads && kv_heads == cache.num_kv_heads && width == cache.head_dim);
   assert(cache.page_tokens % kKeyBlock == 0 && out.size() == q.size());
+  constexpr int64_t kWritingEach = 16;  // operations for an element: it has a cache line of its own in K
   std::vector<ForwardTask> tasks;
   std::vector<int64_t> first_rows;
   tasks.reserve(groups.size() * static_cast<size_t>(kv_heads));
@@ -506,7 +507,8 @@ void paged_attention(std::span<float> out, const KvPageView& cache, std::span<co
   int64_t row = 0, max_tokens = 0, work = 0;
   for (const PagedRows& rows : groups) {
     max_tokens = std::max(max_tokens, std::min(rows.num_rows, tokens_at_once));
-    work += rows.num_rows * (rows.first_position + rows.num_rows) * heads * width / kProductsEach;
+    work += rows.num_rows * (rows.first_position + rows.num_rows) * heads * width / kProductsEach +
+            rows.num_rows * kv_heads * width * kWritingEach;
     for (int64_t first = 0; first < rows.num_rows; first += tokens_at_once)
       for (int64_t head = 0; head < kv_heads; ++head) {
         const int64_t at = ((row + first) * heads + head * group) * width;
