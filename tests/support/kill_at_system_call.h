@@ -93,7 +93,8 @@ inline std::string error_when_system_call_fails(const std::function<void()>& act
     } catch (const std::exception& error) {
       text = error.what();
     }
-    _exit(write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 4);
+    const bool is_told = text.empty() || write(ends[1], text.data(), text.size()) > 0;
+    _exit(is_told ? 0 : 4);
   }
   close(ends[1]);
   int status = 0;
