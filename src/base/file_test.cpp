@@ -249,6 +249,8 @@ TEST(CopyFile, GivesTheSameBytesOrNothing) {
   const auto copy = [&] { copy_file_atomically(directory / "to", directory / "from"); };
   EXPECT_THAT(test::error_when_system_call_fails(copy, SYS_write, 2, ENOSPC),
               HasSubstr("/to: cannot write: No space left on device"));
+  EXPECT_THAT(test::error_when_system_call_fails(copy, SYS_fsync, 1, EIO),
+              HasSubstr("/to: cannot make durable: Input/output error"));
   EXPECT_EQ(num_entries(directory.path()), 1u);
   copy();
   EXPECT_EQ(read_file(directory / "to"), content);

@@ -46,19 +46,6 @@ TEST(DurableFolder, ACopyHoldsWhatLiesBelow) {
   EXPECT_EQ(read_file(folder / "to/b/c"), "2");
 }
 
-TEST(DurableFolder, ACopyIsDurableFileByFile) {
-  const test::TemporaryDirectory folder;
-  make_durable_folder(folder / "from");
-  write_file_atomically(folder / "from/a", "1");
-  const auto copy = [&] { copy_durable_folder(folder / "to", folder / "from"); };
-  // The name of the new folder, the file, its name.
-  const char* failures[] = {"make the folder durable", "a: cannot make durable", "make the folder durable"};
-  for (int i = 0; i < 3; ++i) {
-    std::filesystem::remove_all(folder / "to");
-    EXPECT_THAT(test::error_when_system_call_fails(copy, SYS_fsync, i + 1, EIO), HasSubstr(failures[i]));
-  }
-}
-
 TEST(DurableFolder, ACopyRefusesWhatIsNoFile) {
   const test::TemporaryDirectory folder;
   make_durable_folder(folder / "from");
