@@ -8,6 +8,7 @@
 #include <limits>
 #include <mutex>
 
+#include "base/crowd.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory_info.h"
@@ -37,6 +38,8 @@ void check_request(const Request& request, const ModelConfig& model) {
   }
 }
 
+constexpr int64_t kAllSteps = std::numeric_limits<int64_t>::max();
+
 }  // namespace
 
 int64_t batch_in_cache(double tokens_each, double token_bytes) {
@@ -46,9 +49,9 @@ int64_t batch_in_cache(double tokens_each, double token_bytes) {
   return std::max(kFewest, static_cast<int64_t>(batch) / kWholeTiles * kWholeTiles);
 }
 
-size_t decode_workers(const model::Execution& execution, size_t num_sequences) {
+size_t decode_workers(const model::Execution& execution, size_t num_sequences, bool is_crowded) {
   constexpr size_t kWorthAWorker = 4;  // sequences
-  return execution.sharing == model::Sharing::sequences
+  return is_crowded || execution.sharing == model::Sharing::sequences
              ? std::clamp<size_t>(num_sequences / kWorthAWorker, 1, num_workers())
              : 1;
 }
@@ -131,7 +134,6 @@ void Engine::check(std::span<const Request> requests) const {
 struct Engine::Run {
   std::span<const Request> requests;
   const RunHooks& hooks;
-  int64_t num_workers;
   std::chrono::steady_clock::time_point begin;
   model::KvCache& cache;
   std::optional<SamplingScores> scores = {};  // where they are wanted
@@ -139,10 +141,13 @@ struct Engine::Run {
   std::condition_variable step_ended = {};
   Scheduler& scheduler;
   RunSummary& summary;
+  int64_t num_workers = 1;
+  int64_t steps_left = 0;    // of this round
   bool is_dealt_out = true;  // no more requests are to come
   bool has_failed = false;
   bool is_finished() const { return is_dealt_out && scheduler.is_done(); }
   bool is_over() const { return has_failed || summary.was_stopped || is_finished(); }
+  bool is_round_over() const { return steps_left == 0 || is_over(); }
 };
 
 RunSummary Engine::run(std::span<const Request> requests, const RunHooks& hooks) {
@@ -159,22 +164,40 @@ RunSummary Engine::run(std::span<const Request> requests, const RunHooks& hooks)
            format_count(static_cast<double>(num_pages * config_.page_tokens)), " tokens)");
   model::KvCache cache(model_config(), precision(), num_pages, config_.page_tokens);
   Scheduler scheduler(cache, requests, scheduler_config());
-  const size_t most_in_flight = config_.max_batch > 0 ? static_cast<size_t>(config_.max_batch) : SIZE_MAX;
-  const size_t workers =
-      decode_workers(decoder_.weights().execution, std::min(requests.size(), most_in_flight));
-  while (workers_.size() < workers) workers_.push_back(std::make_unique<Worker>());
   if (!hooks.take) scheduler.enlist_all();
   Run run{.requests = requests,
           .hooks = hooks,
-          .num_workers = static_cast<int64_t>(workers),
           .begin = begin,
           .cache = cache,
           .scheduler = scheduler,
           .summary = summary,
           .is_dealt_out = !hooks.take};
   if (hooks.on_scores) run.scores.emplace(requests.size(), hooks.scores_top_k);
-  parallel_tasks(workers, [&](size_t worker, size_t) { run_steps(run, *workers_[worker]); });
+  const model::Execution execution = decoder_.weights().execution;
+  if (execution.sharing == model::Sharing::sequences || num_workers() == 1) {
+    const size_t most_in_flight =
+        config_.max_batch > 0 ? static_cast<size_t>(config_.max_batch) : requests.size();
+    run_round(run, decode_workers(execution, std::min(requests.size(), most_in_flight)), kAllSteps);
+    return summary;
+  }
+  // A round of threads with steps of their own ends when the slowest is done, so it is longer.
+  constexpr int64_t kStepsTogether = 8, kStepsApart = 32;
+  constexpr double kCrowd = 0.1;
+  CrowdWatch watch;
+  for (bool is_crowded = false; !run.is_over();) {
+    const size_t workers =
+        decode_workers(execution, static_cast<size_t>(scheduler.num_running()), is_crowded);
+    run_round(run, workers, static_cast<int64_t>(workers) * (workers > 1 ? kStepsApart : kStepsTogether));
+    is_crowded = (config_.lost_share ? config_.lost_share() : watch.take_lost_share(num_workers())) > kCrowd;
+  }
   return summary;
+}
+
+void Engine::run_round(Run& run, size_t num_workers, int64_t steps) {
+  while (workers_.size() < num_workers) workers_.push_back(std::make_unique<Worker>());
+  run.num_workers = static_cast<int64_t>(num_workers);
+  run.steps_left = steps;
+  parallel_tasks(num_workers, [&](size_t worker, size_t) { run_steps(run, *workers_[worker]); });
 }
 
 void Engine::run_steps(Run& run, Worker& worker) const {
@@ -182,7 +205,7 @@ void Engine::run_steps(Run& run, Worker& worker) const {
   try {
     while (true) {
       while (!begin_step(run, worker)) {
-        if (run.is_over()) return;
+        if (run.is_round_over()) return;
         run.step_ended.wait(lock);
       }
       lock.unlock();
@@ -208,15 +231,19 @@ void Engine::take_requests(Run& run) {
   if (taken) run.scheduler.enlist(*taken);
 }
 
-// False when the run is over, or when there is nothing to do before a step of another worker has ended.
+// False when the round or the run is over, or when there is nothing to do before a step of another worker has
+// ended.
 bool Engine::begin_step(Run& run, Worker& worker) const {
+  if (run.steps_left == 0) return false;
   run.summary.was_stopped = !run.is_finished() && stop_requested();
   if (run.is_over()) return false;
   run.scheduler.limit_batch(choose_batch(run.summary, run.requests, run.num_workers));
   take_requests(run);
   if (run.is_over()) return false;
   worker.step = run.scheduler.plan(run.num_workers);
-  return !worker.step.empty();
+  if (worker.step.empty()) return false;
+  --run.steps_left;
+  return true;
 }
 
 void Engine::compute_step(Run& run, Worker& worker) const {

@@ -343,6 +343,30 @@ TEST_F(EngineTest, ManyThreadsGiveTheResponsesOfOne) {
   }
 }
 
+// Other programs come and go: all threads in one step, or each in steps of its own.
+TEST_F(EngineTest, ACrowdedMachineGivesTheSameResponses) {
+  const SetThreads set(3);
+  model::Weights weights = parameters_.weights();
+  weights.execution.sharing = model::Sharing::products;
+  EngineConfig config = engine_config();
+  config.eos_ids = {};
+  config.memory_bytes = 9 * model::KvCache::page_bytes(parameters_.config(), Precision::f32, 32);
+  const auto run_with = [&](std::vector<double> shares) {
+    size_t asked = 0;
+    config.lost_share = [&] { return shares[asked++ % shares.size()]; };
+    Engine engine(weights, Precision::f32, config);
+    const Result result = run(engine, requests_);
+    EXPECT_GT(asked, 3u) << "or little is shown";
+    return result;
+  };
+  const Result expected = run_with({0});
+  expect_same(expected, run_with({1}), "crowded");
+  expect_same(expected, run_with({0, 0.5, 0.2}), "now and then");
+  EXPECT_EQ(decode_workers(weights.execution, 12), 1u);
+  EXPECT_EQ(decode_workers(weights.execution, 12, /*is_crowded=*/true), 3u);
+  EXPECT_EQ(decode_workers(weights.execution, 7, /*is_crowded=*/true), 1u);
+}
+
 TEST_F(EngineTest, AHookThatThrowsEndsTheRunOfAllThreads) {
   const SetThreads three(3);
   Engine engine(parameters_.weights(), Precision::f32, engine_config());
