@@ -2,23 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "io/hf_config.h"
+#include "support/paper_models.h"
 #include "support/tiny_world.h"
 
 namespace ropd::train {
 namespace {
-
-ModelConfig small_qwen3() {
-  ModelConfig c;
-  c.hidden_size = 1024;
-  c.intermediate_size = 3072;
-  c.num_layers = 28;
-  c.num_heads = 16;
-  c.num_kv_heads = 8;
-  c.head_dim = 128;
-  c.vocab_size = 151936;
-  c.max_position_embeddings = 40960;
-  return c;
-}
 
 // A second for every token in every pass; steps of decoding 1, 3 and 5 s with 1, 3 and 4 sequences.
 StageSpeeds round_speeds() {
@@ -50,7 +39,7 @@ class StageTime : public testing::Test {
     return stage_seconds(config(std::move(changes)), student_, student_, speeds, work);
   }
   const test::TinyWorld world_;
-  const ModelConfig student_ = small_qwen3();
+  const ModelConfig student_ = io::parse_model_config(test::kPaperModels.at("Qwen3-0.6B"), "config.json");
 };
 
 TEST_F(StageTime, CountsTheParametersThatATokenPasses) {
