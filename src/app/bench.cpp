@@ -206,9 +206,9 @@ class Bench {
                        bound == Bound::memory ? "memory" : "compute", median(shares[w]),
                        median(one_thread[w]), peak_memory_bytes(), works[w].kind});
       const Row& row = rows_.back();
-      log_info(fmt::format("{:<34} {:>10} tok/s  limit {:>10} ({})  {:>5.1f}%, {:.1f}% of sustained",
-                           row.work, format_count(row.tokens_per_second), format_count(row.limit), row.bound,
-                           100 * row.tokens_per_second / row.limit, 100 * row.of_sustained));
+      log_info(fmt::format("{}: {} tok/s, {:.0f}% of the limit, {:.0f}% of sustained", row.work,
+                           format_count(row.tokens_per_second), 100 * row.tokens_per_second / row.limit,
+                           100 * row.of_sustained));
     }
   }
 
@@ -364,24 +364,29 @@ void print(const Bench& bench, const std::string& shape, const std::vector<Row>&
   std::printf("%s   kernels: %s; %zu threads\n", shape.c_str(), kernels::describe_kernels().c_str(),
               num_threads());
   std::printf(
-      "f32 %.0f GFLOP/s, bf16 %.0f, bf16_tiles %.0f, large f32 product %.0f, memory %.1f GB/s: the best\n"
-      "of this run. Sustained: share of what a large product (or reading memory) did on average right "
-      "before\n"
-      "and after the work, median. One thread: share of the work that only one thread had (Amdahl), "
-      "median.\n\n",
+      "The best of this run: f32 %.0f GFLOP/s, bf16 %.0f, bf16_tiles %.0f, large f32\n"
+      "product %.0f, memory %.1f GB/s. Limit: share of what computing (c) or reading\n"
+      "memory (m) allows. Sustained: share of what a large product, or reading memory,\n"
+      "did on average right before and after the work. One thread: share of the work\n"
+      "that only one thread had (Amdahl).\n\n",
       bench.limits().f32_flops / 1e9, bench.limits().bf16_flops / 1e9, bench.limits().tiles_flops / 1e9,
       bench.limits().product_flops / 1e9, bench.limits().read_bytes / 1e9);
-  std::printf("%-36s %12s %12s  %-8s %7s %11s %11s %12s%s\n", "work", "tok/s", "limit", "bound by", "ratio",
-              "sustained", "one thread", "peak memory",
-              peers.empty() ? "" : fmt::format("{:>12} {:>7}", "peer", "ours").c_str());
+  const bool has_peers = !peers.empty();  // they take the place of what is less asked for beside them
+  std::printf("%-40s %9s %6s %5s %s\n", "", "", "of", "sus-",
+              has_peers ? "" : fmt::format("{:>6} {:>8}", "one", "peak").c_str());
+  std::printf("%-40s %9s %6s %5s %s\n", "work", "tok/s", "limit", "tain.",
+              (has_peers ? fmt::format("{:>9} {:>6}", "peer", "ours")
+                         : fmt::format("{:>6} {:>8}", "thread", "memory"))
+                  .c_str());
   for (const Row& row : rows) {
-    const double peer = peer_speed(row, peers);
-    std::printf(
-        "%-36s %12.1f %12.1f  %-8s %6.1f%% %10.1f%% %10.2f%% %12s%s\n", row.work.c_str(),
-        row.tokens_per_second, row.limit, row.bound.c_str(), 100 * row.tokens_per_second / row.limit,
-        100 * row.of_sustained, 100 * row.one_thread,
-        format_bytes(static_cast<double>(row.peak_memory)).c_str(),
-        peer > 0 ? fmt::format("{:>12.1f} {:>6.2f}x", peer, row.tokens_per_second / peer).c_str() : "");
+    std::string more;
+    if (!has_peers)
+      more = fmt::format("{:>5.2f}% {:>8}", 100 * row.one_thread,
+                         format_bytes(static_cast<double>(row.peak_memory)));
+    else if (const double peer = peer_speed(row, peers))
+      more = fmt::format("{:>9.1f} {:>5.2f}x", peer, row.tokens_per_second / peer);
+    std::printf("%-40s %9.1f %3.0f%% %c %4.0f%% %s\n", row.work.c_str(), row.tokens_per_second,
+                100 * row.tokens_per_second / row.limit, row.bound[0], 100 * row.of_sustained, more.c_str());
   }
 }
 

@@ -4,7 +4,6 @@
 
 #include "app/pattern_weights.h"
 #include "base/parallel.h"
-#include "rollout/engine.h"
 
 namespace ropd::app {
 namespace {
@@ -45,9 +44,9 @@ std::vector<Rollout> made_rollouts(int64_t vocab_size, size_t count, size_t leng
 DecodeTrial::DecodeTrial(const model::Decoder& decoder, const ModelConfig& config, int64_t count,
                          int64_t context)
     : decoder_(decoder),
+      rounds_(decoder.weights().execution),
       cache_(config, decoder.precision(), count * (context / kPage + 1), kPage),
-      pages_(static_cast<size_t>(count)),
-      memories_(rollout::decode_workers(decoder.weights().execution, pages_.size())) {
+      pages_(static_cast<size_t>(count)) {
   for (auto& table : pages_) {
     for (int64_t i = 0; i < context / kPage + 1; ++i) table.push_back(cache_.allocate());
     rows_.push_back({std::span(&kAnyToken, 1), context, table.data(), true});
@@ -55,13 +54,18 @@ DecodeTrial::DecodeTrial(const model::Decoder& decoder, const ModelConfig& confi
 }
 
 void DecodeTrial::run(int steps) {
-  const size_t workers = memories_.size();
-  parallel_tasks(workers, [&](size_t worker, size_t) {
-    const size_t first = rows_.size() * worker / workers, last = rows_.size() * (worker + 1) / workers;
-    for (int i = 0; i < steps; ++i)
-      decoder_.step(memories_[worker], cache_, std::span(rows_).subspan(first, last - first),
-                    [](size_t, std::span<float>) {});
-  });
+  while (steps > 0) {
+    const auto [workers, round_steps] = rounds_.next(rows_.size());
+    const int64_t steps_each = std::min<int64_t>(steps, round_steps / static_cast<int64_t>(workers));
+    if (memories_.size() < workers) memories_.resize(workers);
+    parallel_tasks(workers, [&, workers = workers](size_t worker, size_t) {
+      const size_t first = rows_.size() * worker / workers, last = rows_.size() * (worker + 1) / workers;
+      for (int64_t i = 0; i < steps_each; ++i)
+        decoder_.step(memories_[worker], cache_, std::span(rows_).subspan(first, last - first),
+                      [](size_t, std::span<float>) {});
+    });
+    steps -= static_cast<int>(steps_each);
+  }
 }
 
 GradientTrial::GradientTrial(const ModelConfig& config, std::vector<Rollout> batch, size_t num_shards,

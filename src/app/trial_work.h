@@ -7,6 +7,7 @@
 #include "model/adapter.h"
 #include "model/decode.h"
 #include "records/rollout.h"
+#include "rollout/decode_rounds.h"
 
 namespace ropd::app {
 
@@ -22,6 +23,7 @@ class DecodeTrial {
 
  private:
   const model::Decoder& decoder_;
+  rollout::DecodeRounds rounds_;
   model::KvCache cache_;
   std::vector<std::vector<int32_t>> pages_;
   std::vector<model::DecodeRows> rows_;

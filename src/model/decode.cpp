@@ -1,6 +1,8 @@
 #include "model/decode.h"
 
 #include <algorithm>
+#include <cassert>
+#include <unordered_map>
 
 #include "base/parallel.h"
 #include "kernels/embedding.h"
@@ -11,6 +13,24 @@ namespace {
 
 constexpr size_t kLogitsBytes = size_t{48} << 20;  // logits of the rows that are sampled together
 
+// Keys are written by the task that attends to them, so no group may read a page that another one writes.
+[[maybe_unused]] bool write_pages_of_their_own(std::span<const DecodeRows> groups, int64_t page_tokens) {
+  std::unordered_map<int32_t, size_t> writers;
+  const auto end_of = [](const DecodeRows& group) {
+    return group.first_position + static_cast<int64_t>(group.tokens.size());
+  };
+  for (size_t g = 0; g < groups.size(); ++g)
+    for (int64_t page = groups[g].first_position / page_tokens; page * page_tokens < end_of(groups[g]);
+         ++page)
+      if (!writers.emplace(groups[g].pages[page], g).second) return false;
+  for (size_t g = 0; g < groups.size(); ++g)
+    for (int64_t page = 0; page * page_tokens < end_of(groups[g]); ++page)
+      if (const auto writer = writers.find(groups[g].pages[page]);
+          writer != writers.end() && writer->second != g)
+        return false;
+  return true;
+}
+
 }  // namespace
 
 Decoder::Decoder(Weights weights, Precision precision)
@@ -18,6 +38,7 @@ Decoder::Decoder(Weights weights, Precision precision)
 
 void Decoder::step(DecodeMemory& memory, KvCache& cache, std::span<const DecodeRows> groups,
                    const LogitsConsumer& consume) const {
+  assert(write_pages_of_their_own(groups, cache.page_tokens()));
   const ModelConfig& c = weights_.config;
   const size_t width = static_cast<size_t>(c.hidden_size);
   std::vector<Token> tokens;

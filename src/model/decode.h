@@ -37,8 +37,8 @@ class Decoder {
   const Weights& weights() const { return weights_; }
   Precision precision() const { return precision_; }
   // Runs the groups through all layers, storing their keys and values. Each sequence appears in one group at
-  // most. Several threads may run steps of different sequences at a time; each of these then stays on its
-  // thread.
+  // most, and no group reads a page (of a shared prompt) that another one writes. Several threads may run
+  // steps of different sequences at a time; each of these then stays on its thread.
   void step(DecodeMemory& memory, KvCache& cache, std::span<const DecodeRows> groups,
             const LogitsConsumer& consume) const;
 

@@ -8,7 +8,6 @@
 #include <limits>
 #include <mutex>
 
-#include "base/crowd.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory_info.h"
@@ -38,8 +37,6 @@ void check_request(const Request& request, const ModelConfig& model) {
   }
 }
 
-constexpr int64_t kAllSteps = std::numeric_limits<int64_t>::max();
-
 }  // namespace
 
 int64_t batch_in_cache(double tokens_each, double token_bytes) {
@@ -47,13 +44,6 @@ int64_t batch_in_cache(double tokens_each, double token_bytes) {
   constexpr int64_t kWholeTiles = 6, kFewest = 2 * kWholeTiles, kMost = 8 * kWholeTiles;  // rows
   const double batch = std::min(kCacheBytes / (tokens_each * token_bytes), static_cast<double>(kMost));
   return std::max(kFewest, static_cast<int64_t>(batch) / kWholeTiles * kWholeTiles);
-}
-
-size_t decode_workers(const model::Execution& execution, size_t num_sequences, bool is_crowded) {
-  constexpr size_t kWorthAWorker = 4;  // sequences
-  return is_crowded || execution.sharing == model::Sharing::sequences
-             ? std::clamp<size_t>(num_sequences / kWorthAWorker, 1, num_workers())
-             : 1;
 }
 
 Engine::Engine(const model::Weights& weights, model::Precision precision, EngineConfig config,
@@ -174,30 +164,24 @@ RunSummary Engine::run(std::span<const Request> requests, const RunHooks& hooks)
           .is_dealt_out = !hooks.take};
   if (hooks.on_scores) run.scores.emplace(requests.size(), hooks.scores_top_k);
   const model::Execution execution = decoder_.weights().execution;
-  if (execution.sharing == model::Sharing::sequences || num_workers() == 1) {
-    const size_t most_in_flight =
-        config_.max_batch > 0 ? static_cast<size_t>(config_.max_batch) : requests.size();
-    run_round(run, decode_workers(execution, std::min(requests.size(), most_in_flight)), kAllSteps);
-    return summary;
-  }
-  // A round of threads with steps of their own ends when the slowest is done, so it is longer.
-  constexpr int64_t kStepsTogether = 8, kStepsApart = 32;
-  constexpr double kCrowd = 0.1;
-  CrowdWatch watch;
-  for (bool is_crowded = false; !run.is_over();) {
-    const size_t workers =
-        decode_workers(execution, static_cast<size_t>(scheduler.num_running()), is_crowded);
-    run_round(run, workers, static_cast<int64_t>(workers) * (workers > 1 ? kStepsApart : kStepsTogether));
-    is_crowded = (config_.lost_share ? config_.lost_share() : watch.take_lost_share(num_workers())) > kCrowd;
+  const size_t most_in_flight =
+      config_.max_batch > 0 ? static_cast<size_t>(config_.max_batch) : requests.size();
+  DecodeRounds rounds(execution, config_.lost_share);
+  while (!run.is_over()) {
+    // Threads of a small model are parted once, for all that is to come.
+    const size_t sequences = execution.sharing == model::Sharing::products
+                                 ? static_cast<size_t>(scheduler.num_running())
+                                 : std::min(requests.size(), most_in_flight);
+    run_round(run, rounds.next(sequences));
   }
   return summary;
 }
 
-void Engine::run_round(Run& run, size_t num_workers, int64_t steps) {
-  while (workers_.size() < num_workers) workers_.push_back(std::make_unique<Worker>());
-  run.num_workers = static_cast<int64_t>(num_workers);
-  run.steps_left = steps;
-  parallel_tasks(num_workers, [&](size_t worker, size_t) { run_steps(run, *workers_[worker]); });
+void Engine::run_round(Run& run, const DecodeRounds::Round& round) {
+  while (workers_.size() < round.num_workers) workers_.push_back(std::make_unique<Worker>());
+  run.num_workers = static_cast<int64_t>(round.num_workers);
+  run.steps_left = round.num_steps;
+  parallel_tasks(round.num_workers, [&](size_t worker, size_t) { run_steps(run, *workers_[worker]); });
 }
 
 void Engine::run_steps(Run& run, Worker& worker) const {

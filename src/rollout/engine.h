@@ -14,6 +14,7 @@
 #include "model/decode.h"
 #include "records/rollout.h"
 #include "records/scores.h"
+#include "rollout/decode_rounds.h"
 #include "rollout/request.h"
 #include "rollout/sampler.h"
 #include "rollout/scheduler.h"
@@ -29,7 +30,7 @@ struct EngineConfig {
   int64_t prefill_chunk_tokens = 0;  // prompt tokens per step; 0 = by the size of the model
   int64_t max_batch = 0;  // responses in flight; 0 = by the size of the model and what its cache takes
   bool with_logprobs = false;
-  std::function<double()> lost_share = {};  // of our cores to other programs, lately; empty = as measured
+  DecodeRounds::LostShare lost_share = {};  // empty = as measured
 };
 
 struct RunSummary {
@@ -72,11 +73,6 @@ struct RunHooks {
 // as long with 36 a thread as with 18.
 int64_t batch_in_cache(double tokens_each, double token_bytes);
 
-// How many threads share so many sequences out and decode, each its own, so that none waits for another at
-// the end of a step. 1 for a large model or few sequences: all threads share the products of one step. Beside
-// busy programs a large model, too: a thread that loses its core inside of a product is waited for by all.
-size_t decode_workers(const model::Execution& execution, size_t num_sequences, bool is_crowded = false);
-
 // Keeps a packed copy of the weights; the embedding and the norms stay views into the caller's. Not
 // thread-safe; run() uses all threads.
 class Engine {
@@ -115,7 +111,7 @@ class Engine {
     model::DecodeMemory memory;
   };
   std::vector<std::unique_ptr<Worker>> workers_;
-  void run_round(Run& run, size_t num_workers, int64_t steps);
+  void run_round(Run& run, const DecodeRounds::Round& round);
   void run_steps(Run& run, Worker& worker) const;
   static void take_requests(Run& run);
   bool begin_step(Run& run, Worker& worker) const;

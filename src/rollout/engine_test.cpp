@@ -14,6 +14,7 @@
 #include "kernels/vocab_rows.h"
 #include "model/forward.h"
 #include "support/naive_model.h"
+#include "support/set_threads.h"
 
 namespace ropd::rollout {
 namespace {
@@ -22,15 +23,6 @@ using model::Precision;
 using test::random_parameters;
 
 constexpr Token kEos = 5, kOtherEos = 11;
-
-class SetThreads {
- public:
-  explicit SetThreads(int count) : before_(num_threads()) { set_num_threads(count); }
-  ~SetThreads() { set_num_threads(before_); }
-
- private:
-  int before_;
-};
 
 // Prompts of 1 to 75 tokens, so many samples each.
 std::vector<Request> make_requests(uint32_t samples = 3) {
@@ -112,7 +104,7 @@ TEST_P(EngineOf, GivesTheSameResponsesHoweverTheyAreBatched) {
   EngineConfig large_pages = engine_config();
   large_pages.page_tokens = 64;
   expect_same(expected, run_with(large_pages), "pages of 64");
-  const SetThreads one(1);
+  const test::SetThreads one(1);
   expect_same(expected, run_with(engine_config()), "one thread");
 }
 
@@ -305,7 +297,7 @@ TEST_F(EngineTest, ThreadsWithSequencesOfTheirOwnGiveTheSameResponses) {
   config.eos_ids = {};
   config.memory_bytes = 9 * model::KvCache::page_bytes(parameters_.config(), Precision::f32, 32);
   const auto run_on = [&](int threads, RunSummary* summary = nullptr) {
-    const SetThreads set(threads);
+    const test::SetThreads set(threads);
     Engine engine(parameters_.weights(), Precision::f32, config);
     return run(engine, requests_, summary);
   };
@@ -333,7 +325,7 @@ TEST_F(EngineTest, ManyThreadsGiveTheResponsesOfOne) {
     model::Weights weights = parameters.weights();
     weights.execution.sharing = sharing;
     const auto run_on = [&](int threads) {
-      const SetThreads set(threads);
+      const test::SetThreads set(threads);
       Engine engine(weights, Precision::bf16, config);
       return run(engine, requests);
     };
@@ -345,7 +337,7 @@ TEST_F(EngineTest, ManyThreadsGiveTheResponsesOfOne) {
 
 // Other programs come and go: all threads in one step, or each in steps of its own.
 TEST_F(EngineTest, ACrowdedMachineGivesTheSameResponses) {
-  const SetThreads set(3);
+  const test::SetThreads set(3);
   model::Weights weights = parameters_.weights();
   weights.execution.sharing = model::Sharing::products;
   EngineConfig config = engine_config();
@@ -362,13 +354,10 @@ TEST_F(EngineTest, ACrowdedMachineGivesTheSameResponses) {
   const Result expected = run_with({0});
   expect_same(expected, run_with({1}), "crowded");
   expect_same(expected, run_with({0, 0.5, 0.2}), "now and then");
-  EXPECT_EQ(decode_workers(weights.execution, 12), 1u);
-  EXPECT_EQ(decode_workers(weights.execution, 12, /*is_crowded=*/true), 3u);
-  EXPECT_EQ(decode_workers(weights.execution, 7, /*is_crowded=*/true), 1u);
 }
 
 TEST_F(EngineTest, AHookThatThrowsEndsTheRunOfAllThreads) {
-  const SetThreads three(3);
+  const test::SetThreads three(3);
   Engine engine(parameters_.weights(), Precision::f32, engine_config());
   const Result expected = run(engine, requests_);
   for (const size_t fails_at : {1, 2, 10, 24}) {

@@ -51,6 +51,14 @@ TEST(Program, WrongUsageGivesTwoAndOneLine) {
   }
 }
 
+TEST(Program, BenchFitsATerminal) {
+  const auto outcome = run_ropd("bench --shape tiny --work score --precision bf16");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("\nscore, top 16, bf16 ")) << "a row of the table";
+  std::istringstream lines(outcome.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+}
+
 TEST(Program, NamesWhatItDoesNotKnow) {
   const std::pair<const char*, const char*> cases[] = {
       {"trian x", "ropd: unknown command 'trian', did you mean 'train'?"},
