@@ -10,6 +10,7 @@ namespace ropd {
 namespace {
 
 TEST(Stop, IsRequestedByInterruptTerminationAndHangUp) {
+  signal(SIGHUP, SIG_DFL);  // these tests may have been started by nohup
   install_stop_handlers();
   for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) {
     clear_stop_request();

@@ -89,8 +89,8 @@ TEST_F(EvaluationSamples, HaveTheTeachersSideOnlyWhenThereIsATeacher) {
 }
 
 TEST_F(EvaluationSamples, AModelAgreesWithItself) {
-  for (const SampleToken& token :
-       write(1, score_by(student_.weights(), student_.weights(), distill::Precision::f32))[0].tokens)
+  const auto samples = write(1, score_by(student_.weights(), student_.weights(), distill::Precision::f32));
+  for (const SampleToken& token : samples[0].tokens)
     EXPECT_EQ(token.chosen.student_logprob, token.chosen.teacher_logprob);
 }
 

@@ -125,19 +125,21 @@ void Graph::check() const {
   }
 }
 
-std::vector<const Node*> ready_nodes(const Graph& graph, const std::function<bool(const Node&)>& is_done) {
+NodeStates look_at_nodes(const Graph& graph, const std::function<bool(const Node&)>& is_done) {
   std::set<std::string> done;
-  std::vector<const Node*> ready;
+  NodeStates states;
   for (const Node& node : graph.nodes) {
     if (is_done(node)) {
       done.insert(node.id);
-      continue;
+      states.done.push_back(&node);
+    } else if (std::all_of(node.needs.begin(), node.needs.end(),
+                           [&](const std::string& need) { return done.contains(need); })) {
+      states.ready.push_back(&node);
+    } else {
+      states.waiting.push_back(&node);
     }
-    if (std::all_of(node.needs.begin(), node.needs.end(),
-                    [&](const std::string& need) { return done.contains(need); }))
-      ready.push_back(&node);
   }
-  return ready;
+  return states;
 }
 
 }  // namespace ropd::study

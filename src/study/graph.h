@@ -54,7 +54,11 @@ struct Graph {
   void check() const;
 };
 
-// The nodes that can be worked on now: not done, and all they need is.
-std::vector<const Node*> ready_nodes(const Graph& graph, const std::function<bool(const Node&)>& is_done);
+// Nodes by what can be done about them now. Of each it is asked once whether it is done: other processes finish
+// nodes meanwhile, and one that was left at a first look and done at a second would seem to be in nobody's hands.
+struct NodeStates {
+  std::vector<const Node*> done, ready, waiting;  // ready: all they need is done
+};
+NodeStates look_at_nodes(const Graph& graph, const std::function<bool(const Node&)>& is_done);
 
 }  // namespace ropd::study

@@ -90,19 +90,37 @@ TEST(Graph, KnowsWhatDependsOnANodeAndNothingElse) {
   EXPECT_THAT(chain().ancestors("d"), UnorderedElementsAre("a", "b", "d"));
 }
 
+std::string spelled(const std::vector<const Node*>& nodes) {
+  std::string result;
+  for (const Node* node : nodes) result += node->id;
+  return result;
+}
+
 TEST(Graph, OffersWhatCanBeMadeNow) {
   const Graph graph = chain();
-  const auto ready = [&](const std::string& done) {
-    std::string names;
-    for (const Node* node :
-         ready_nodes(graph, [&](const Node& n) { return done.find(n.id) != std::string::npos; }))
-      names += node->id;
-    return names;
+  const auto states = [&](const std::string& done) {
+    const NodeStates found =
+        look_at_nodes(graph, [&](const Node& n) { return done.find(n.id) != std::string::npos; });
+    return spelled(found.done) + "|" + spelled(found.ready) + "|" + spelled(found.waiting);
   };
-  EXPECT_EQ(ready(""), "a");
-  EXPECT_EQ(ready("a"), "bc");
-  EXPECT_EQ(ready("ab"), "cd");
-  EXPECT_EQ(ready("abcd"), "");
+  EXPECT_EQ(states(""), "|a|bcd");
+  EXPECT_EQ(states("a"), "a|bc|d");
+  EXPECT_EQ(states("ab"), "ab|cd|");
+  EXPECT_EQ(states("abcd"), "abcd||");
+}
+
+TEST(Graph, WhatIsLeftCanBeMadeThoughOthersFinishNodesMeanwhile) {
+  const Graph graph = chain();
+  for (size_t finished_behind = 0; finished_behind < graph.nodes.size(); ++finished_behind) {
+    std::map<std::string, int> asked;
+    size_t looks = 0;
+    const NodeStates found = look_at_nodes(graph, [&](const Node& node) {
+      ++asked[node.id];
+      return looks++ > finished_behind;  // from then on everything is done
+    });
+    EXPECT_FALSE(found.ready.empty()) << "or nobody would seem to work on it, behind " << finished_behind;
+    for (const auto& [id, times] : asked) EXPECT_EQ(times, 1) << id;
+  }
 }
 
 std::string error_of(const Graph& graph) {

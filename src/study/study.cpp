@@ -112,18 +112,16 @@ bool Study::work(const WorkOptions& options) {
     const Plan current = plan();
     note_inputs(store_.root(), input_contents(), options.accepts_changed_inputs);
     expect_nodes(forecast, current, options);
-    bool is_left = false;
-    for (const Node& node : current.graph.nodes) {
-      if (!has_work(current, node, options)) continue;
-      const bool is_done = store_.is_done(node);
-      is_left |= !is_done;
-      if (is_done) forecast.forget(node.id);  // another process made it
-    }
+    const NodeStates nodes = look_at_nodes(current.graph, [&](const Node& n) { return store_.is_done(n); });
+    const auto is_ours = [&](const Node* node) { return has_work(current, *node, options); };
+    for (const Node* node : nodes.done)
+      if (is_ours(node)) forecast.forget(node->id);  // another process may have made it
     write_graph_state(file_, current, store_);
-    if (!is_left) return true;
+    if (std::ranges::none_of(nodes.ready, is_ours) && std::ranges::none_of(nodes.waiting, is_ours))
+      return true;
     bool has_made = false, is_claimed = false;
-    for (const Node* node : ready_nodes(current.graph, [&](const Node& n) { return store_.is_done(n); })) {
-      if (!has_work(current, *node, options)) continue;
+    for (const Node* node : nodes.ready) {
+      if (!is_ours(node)) continue;
       const Claim claim(store_.claims(), node->id);
       is_claimed |= !claim.is_held();
       if (!claim.is_held()) continue;

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <regex>
 #include <set>
 
 #include "base/file.h"
@@ -39,7 +38,9 @@ TEST(Assets, HaveTheirTypes) {
 TEST(Assets, HoldNoInlineScriptsAndNamesOfNoOtherPlace) {
   for (const Asset& asset : assets()) {
     std::string text = *asset.body;
-    text = std::regex_replace(text, std::regex("http://www\\.w3\\.org/2000/svg"), "");
+    const std::string name_of_svg = "http://www.w3.org/2000/svg";
+    for (size_t at = 0; (at = text.find(name_of_svg)) != std::string::npos;)
+      text.erase(at, name_of_svg.size());
     EXPECT_THAT(text, Not(HasSubstr("://"))) << asset.path;
     EXPECT_THAT(text, Not(HasSubstr("innerHTML"))) << asset.path;
     EXPECT_THAT(text, Not(HasSubstr("javascript:"))) << asset.path;

@@ -142,7 +142,8 @@ TEST_F(SiteTest, HostileTextsLeaveAsText) {
     EXPECT_THAT(body, Not(HasSubstr("\\u001b"))) << target;
     EXPECT_THAT(body, Not(HasSubstr("\u202E"))) << target;
   }
-  for (const Json& group : ask(site, "/api/charts?run=a")["groups"])
+  const Json charts = ask(site, "/api/charts?run=a");
+  for (const Json& group : charts["groups"])
     for (const Json& figure : group["figures"])
       EXPECT_THAT(figure["svg"].get<std::string>(), Not(HasSubstr("<script"))) << figure["id"];
 }
