@@ -226,7 +226,11 @@ TEST_F(ServerTest, TwoHundredPagesAndTenThousandRequestsLeaveMemoryFlat) {
   ask_often(2'000);
   const uint64_t before = resident_bytes();
   ask_often(8'000);
+#if !defined(__SANITIZE_ADDRESS__)  // which keeps what was freed for a while
   EXPECT_LT(resident_bytes(), before + (4 << 20));
+#else
+  (void)before;
+#endif
 }
 
 TEST_F(ServerTest, APageWithoutNewsHearsThatItIsConnected) {
