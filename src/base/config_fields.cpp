@@ -232,20 +232,26 @@ T read_whole(const ConfigNode& node, const Place& place, T low, T high) {
   if (node.kind != Kind::scalar || node.is_quoted) refuse(node, place, expected);
   std::string_view text = node.scalar;
   if (text.starts_with('+')) text.remove_prefix(1);
+  // What the type holds, within what the field allows.
+  const auto limits = [&] {
+    const bool has_low = place.range.low > static_cast<double>(low),
+               has_high = place.range.high < static_cast<double>(high);
+    return "an integer in [" + (has_low ? number_text(place.range.low) : std::to_string(low)) + ", " +
+           (has_high ? number_text(place.range.high) : std::to_string(high)) + "]";
+  };
   T value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
+    if (error == std::errc::result_out_of_range) refuse(node, place, limits());
     const auto number = parse_number(node);
-    // Beyond 2^53 a double no longer says which integer was meant.
-    if (!number || *number != std::floor(*number) || std::abs(*number) > 0x1p53 ||
-        *number < static_cast<double>(low)) {
+    if (!number || *number != std::floor(*number) || *number < static_cast<double>(low))
       refuse(node, place, expected);
-    }
+    if (*number > static_cast<double>(high)) refuse(node, place, limits());
+    // Beyond 2^53 a double no longer says which integer was meant.
+    if (std::abs(*number) > 0x1p53) refuse(node, place, "all digits of an integer as large as that");
     value = static_cast<T>(*number);
   }
-  if (value < low || value > high) {
-    refuse(node, place, "an integer in [" + std::to_string(low) + ", " + std::to_string(high) + "]");
-  }
+  if (value < low || value > high) refuse(node, place, limits());
   if (!place.range.contains(static_cast<double>(value))) refuse(node, place, expected);
   return value;
 }

@@ -186,11 +186,20 @@ TEST(Config, RangesAreChecked) {
             "run.yaml:1: train.betas[1]: got '2', expected number in [0, 1]");
   EXPECT_THAT(error_of("train: {betas: [0.5]}"), HasSubstr("expected a list of 2 values"));
   EXPECT_THAT(error_of("train: {minibatch: 0}"), HasSubstr("expected integer >= 1"));
-  EXPECT_THAT(error_of("stages: [{iterations: 3000000000}]"), HasSubstr("in [-2147483648, 2147483647]"));
+  EXPECT_THAT(error_of("stages: [{iterations: 3000000000}]"), HasSubstr("in [1, 2147483647]"));
   EXPECT_THAT(error_of("train: {seed: -1}"), HasSubstr("train.seed: got '-1'"));
   EXPECT_THAT(error_of("scale: .inf"), HasSubstr("expected number"));
   EXPECT_THAT(error_of("scale: inf"), HasSubstr("expected number"));
-  EXPECT_THAT(error_of("train: {minibatch: 99999999999999999999}"), HasSubstr("expected integer"));
+}
+
+TEST(Config, ANumberThatIsTooLargeIsToldTheLargest) {
+  const char* largest = "expected an integer in [1, 9223372036854775807]";
+  EXPECT_THAT(error_of("train: {minibatch: 99999999999999999999}"), HasSubstr(largest));
+  EXPECT_THAT(error_of("train: {minibatch: 1e30}"), HasSubstr(largest));
+  EXPECT_THAT(error_of("train: {seed: 1e30}"), HasSubstr("expected an integer in [0, 18446744073709551615]"));
+  EXPECT_THAT(error_of("train: {seed: 1e17}"),
+              HasSubstr("expected all digits of an integer as large as that"));
+  EXPECT_THAT(error_of("train: {minibatch: -1e30}"), HasSubstr("expected integer >= 1"));
 }
 
 TEST(Config, EnumErrorListsTheNames) {

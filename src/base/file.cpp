@@ -7,34 +7,23 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <array>
-#include <atomic>
 #include <cerrno>
-#include <memory>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/line_stream.h"
 #include "base/mapped_regions.h"
 #include "base/sha256.h"
 #include "base/standard_streams.h"
+#include "base/system_call.h"
+#include "base/temporary_file.h"
+#include "base/waiting.h"
 
 namespace ropd {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
-
-std::string reason(int error_number) { return std::generic_category().message(error_number); }
-
-// What `call` returns; a call that a signal interrupted is made again.
-template <class Call>
-auto uninterrupted(Call call) {
-  for (;;) {
-    const auto result = call();
-    if (result != -1 || errno != EINTR) return result;
-  }
-}
 
 int open_file(const Path& path, int flags) {
   return uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); });
@@ -52,7 +41,7 @@ int cut_to(int descriptor, uint64_t size) {
 class Descriptor {
  public:
   Descriptor(const Path& path, int flags, const char* action) : value_(open_file(path, flags)) {
-    if (value_ < 0) fail(path.string(), ": cannot ", action, ": ", reason(errno));
+    if (value_ < 0) fail(path.string(), ": cannot ", action, ": ", system_reason(errno));
   }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
@@ -65,7 +54,8 @@ class Descriptor {
 
 struct stat status_of(int descriptor, const Path& path) {
   struct stat status {};
-  if (::fstat(descriptor, &status) != 0) fail(path.string(), ": cannot read its size: ", reason(errno));
+  if (::fstat(descriptor, &status) != 0)
+    fail(path.string(), ": cannot read its size: ", system_reason(errno));
   return status;
 }
 
@@ -82,21 +72,40 @@ int try_write_all(int descriptor, std::string_view bytes) {
 
 void write_all(int descriptor, std::string_view bytes, const Path& path) {
   if (const int error_number = try_write_all(descriptor, bytes)) {
-    fail(path.string(), ": cannot write: ", reason(error_number));
+    fail(path.string(), ": cannot write: ", system_reason(error_number));
   }
 }
 
-size_t read_some(int descriptor, char* buffer, size_t bytes, const Path& path) {
+void put(int descriptor, std::string_view bytes, const Path& path, bool is_regular) {
+  if (is_regular)
+    write_all(descriptor, bytes, path);
+  else
+    write_stream(descriptor, bytes, path);
+}
+
+// Of what has no end of its own (pipes, terminals) `waits` is true: the program can be stopped there.
+size_t read_some(int descriptor, char* buffer, size_t bytes, const Path& path, bool waits = false) {
   for (;;) {
+    if (waits) wait_for_input(descriptor, path.string());
     const ssize_t got = ::read(descriptor, buffer, bytes);
     if (got >= 0) return static_cast<size_t>(got);
-    if (errno != EINTR) fail(path.string(), ": cannot read: ", reason(errno));
+    if (errno != EINTR && !(waits && errno == EAGAIN))
+      fail(path.string(), ": cannot read: ", system_reason(errno));
   }
 }
 
 // Pipes that have somebody at the other end: the shell's <(command), and standard input.
 bool is_given_pipe(const Path& path) {
   return path.string().starts_with("/dev/fd/") || path == kStandardInput;
+}
+
+// Of what is to be read to its end: no folder, and no pipe that nobody may ever write to.
+struct stat readable_status(int descriptor, const Path& path) {
+  const struct stat status = status_of(descriptor, path);
+  if (S_ISFIFO(status.st_mode) && !is_given_pipe(path))
+    fail(path.string(), ": is a pipe that may wait for ever, expected a file");
+  if (S_ISDIR(status.st_mode)) fail(path.string(), ": is a folder, expected a file");
+  return status;
 }
 
 Path folder_of(const Path& path) { return path.has_parent_path() ? path.parent_path() : Path("."); }
@@ -109,41 +118,6 @@ bool is_special(const Path& path) {
   return !S_ISREG(status.st_mode);
 }
 
-// Siblings of `path` whose owner was killed: nobody holds their lock. Where locks do not work they stay.
-void remove_stale_temporaries(const Path& path) {
-  const std::string prefix = path.filename().string() + ".tmp-";
-  std::error_code error;
-  for (auto entry = std::filesystem::directory_iterator(folder_of(path), error);
-       !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (!name.starts_with(prefix) ||
-        name.find_first_not_of("0123456789-", prefix.size()) != std::string::npos)
-      continue;
-    const int descriptor = open_file(entry->path(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
-    if (descriptor < 0) continue;
-    if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) ::unlink(entry->path().c_str());
-    ::close(descriptor);
-  }
-}
-
-// A new, locked file beside `path`; its name is written to `temporary`.
-int create_temporary(const Path& path, Path& temporary) {
-  static std::atomic<uint64_t> next_number{0};  // two threads may write beside the same place
-  for (int attempt = 0;; ++attempt) {
-    temporary = path;
-    temporary += ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(next_number++);
-    const int descriptor = open_file(temporary, O_WRONLY | O_CREAT | O_EXCL);
-    // EEXIST: a process with the same id in another container
-    if (descriptor < 0 && (errno != EEXIST || attempt >= 100))
-      fail(path.string(), ": cannot create ", temporary.string(), ": ", reason(errno));
-    if (descriptor < 0) continue;
-    [[maybe_unused]] const int ignored = uninterrupted([&] { return ::flock(descriptor, LOCK_EX); });
-    struct stat status {};
-    if (::fstat(descriptor, &status) != 0 || status.st_nlink > 0) return descriptor;
-    ::close(descriptor);  // between open and lock another process took it for a leftover
-  }
-}
-
 }  // namespace
 
 MappedFile::MappedFile(const Path& path) : path_(path) {
@@ -153,7 +127,7 @@ MappedFile::MappedFile(const Path& path) : path_(path) {
   size_ = static_cast<size_t>(status.st_size);
   if (size_ == 0) return;  // an empty file cannot be mapped
   void* address = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
-  if (address == MAP_FAILED) fail(path.string(), ": cannot map ", size_, " bytes: ", reason(errno));
+  if (address == MAP_FAILED) fail(path.string(), ": cannot map ", size_, " bytes: ", system_reason(errno));
   data_ = static_cast<const std::byte*>(address);
   note_mapping(data_, size_, path.string());
 }
@@ -178,12 +152,8 @@ MappedFile::~MappedFile() {
 
 std::string read_file(const Path& path, uint64_t max_bytes) {
   const Descriptor descriptor(path, O_RDONLY | O_NONBLOCK, "open");
-  const auto status = status_of(descriptor.get(), path);
-  if (S_ISFIFO(status.st_mode)) {
-    if (!is_given_pipe(path)) fail(path.string(), ": is a pipe that may wait for ever, expected a file");
-    ::fcntl(descriptor.get(), F_SETFL, ::fcntl(descriptor.get(), F_GETFL) & ~O_NONBLOCK);
-  }
-  if (S_ISDIR(status.st_mode)) fail(path.string(), ": is a folder, expected a file");
+  const struct stat status = readable_status(descriptor.get(), path);
+  const bool waits = !S_ISREG(status.st_mode);
   if (static_cast<uint64_t>(status.st_size) > max_bytes) {
     fail(path.string(), ": has ", status.st_size, " bytes, at most ", max_bytes, " are expected here");
   }
@@ -191,7 +161,7 @@ std::string read_file(const Path& path, uint64_t max_bytes) {
   content.reserve(static_cast<size_t>(status.st_size));
   std::vector<char> buffer(1 << 16);
   // Pipes and /proc files report no size, so the bound is checked again while reading.
-  while (const size_t got = read_some(descriptor.get(), buffer.data(), buffer.size(), path)) {
+  while (const size_t got = read_some(descriptor.get(), buffer.data(), buffer.size(), path, waits)) {
     if (content.size() + got > max_bytes) fail(path.string(), ": more than ", max_bytes, " bytes");
     content.append(buffer.data(), got);
   }
@@ -200,11 +170,8 @@ std::string read_file(const Path& path, uint64_t max_bytes) {
 
 AtomicFile::AtomicFile(Path path) : path_(std::move(path)) {
   if (path_.filename().empty()) fail("'", path_.string(), "': not the name of a file");
-  const bool is_standard = path_ == kStandardOutput;
-  if (is_standard || is_special(path_)) {
-    // Opened anew, a file behind standard output would be written from its beginning.
-    descriptor_ = is_standard ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) : open_file(path_, O_WRONLY);
-    if (descriptor_ < 0) fail(path_.string(), ": cannot open for writing: ", reason(errno));
+  if (path_ == kStandardOutput || is_special(path_)) {
+    descriptor_ = open_stream(path_);
     return;
   }
   remove_stale_temporaries(path_);
@@ -224,21 +191,22 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 void AtomicFile::write(std::string_view text) {
   if (buffer_.size() + text.size() > kBufferBytes) flush();
   if (text.size() >= kBufferBytes) {
-    write_all(descriptor_, text, path_);
+    put(descriptor_, text, path_, /*is_regular=*/!temporary_.empty());
   } else {
     buffer_.append(text);
   }
 }
 
 void AtomicFile::flush() {
-  write_all(descriptor_, buffer_, path_);
+  put(descriptor_, buffer_, path_, /*is_regular=*/!temporary_.empty());
   buffer_.clear();
 }
 
 void AtomicFile::commit() {
   flush();
   const bool is_regular = !temporary_.empty();
-  if (is_regular && sync(descriptor_) != 0) fail(path_.string(), ": cannot make durable: ", reason(errno));
+  if (is_regular && sync(descriptor_) != 0)
+    fail(path_.string(), ": cannot make durable: ", system_reason(errno));
   // Keeps the lock until the file is in its place: without it another writer takes it for a leftover.
   const int lock = is_regular ? ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0) : -1;
   // Network file systems report a full disk only here. Interrupted or not, the descriptor is closed.
@@ -250,7 +218,7 @@ void AtomicFile::commit() {
   const int error_number = closed != 0 ? close_error : errno;
   if (!is_placed) ::unlink(temporary_.c_str());
   if (lock >= 0) ::close(lock);
-  if (!is_placed) fail(path_.string(), ": cannot put the new file in place: ", reason(error_number));
+  if (!is_placed) fail(path_.string(), ": cannot put the new file in place: ", system_reason(error_number));
   sync_directory(folder_of(path_));
 }
 
@@ -273,13 +241,17 @@ void copy_file_atomically(const Path& to, const Path& from) {
 AppendFile::AppendFile(Path path) : path_(std::move(path)) {
   const bool is_new = !std::filesystem::exists(path_);
   descriptor_ = open_file(path_, O_RDWR | O_CREAT | O_APPEND);
-  if (descriptor_ < 0) fail(path_.string(), ": cannot open for appending: ", reason(errno));
+  if (descriptor_ < 0) fail(path_.string(), ": cannot open for appending: ", system_reason(errno));
   // Where the file system has no locks (some network mounts) it is up to the user.
   if (uninterrupted([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); }) != 0 && errno == EWOULDBLOCK) {
     ::close(descriptor_);
     fail(path_.string(), ": another process is writing this file; wait for it or choose another output");
   }
   const struct stat status = status_of(descriptor_, path_);
+  if (!S_ISREG(status.st_mode)) {
+    ::close(descriptor_);
+    fail(path_.string(), ": not a regular file, expected one that lines can be added to");
+  }
   if (status.st_nlink == 0) {  // removed between open and lock
     ::close(descriptor_);
     fail(path_.string(), ": another process has just removed this file; try again");
@@ -297,7 +269,7 @@ AppendFile::AppendFile(Path path) : path_(std::move(path)) {
     if (got != static_cast<ssize_t>(end - begin)) {
       const int error_number = got < 0 ? errno : EIO;
       ::close(descriptor_);
-      fail(path_.string(), ": cannot read its end: ", reason(error_number));
+      fail(path_.string(), ": cannot read its end: ", system_reason(error_number));
     }
     const auto newline = std::string_view(block.data(), static_cast<size_t>(got)).rfind('\n');
     found = newline != std::string_view::npos;
@@ -306,7 +278,7 @@ AppendFile::AppendFile(Path path) : path_(std::move(path)) {
   if (end < size_ && cut_to(descriptor_, end) != 0) {
     const int error_number = errno;
     ::close(descriptor_);
-    fail(path_.string(), ": cannot cut off its torn last line: ", reason(error_number));
+    fail(path_.string(), ": cannot cut off its torn last line: ", system_reason(error_number));
   }
   size_ = end;
   if (is_new) sync_directory(folder_of(path_));
@@ -331,30 +303,31 @@ void AppendFile::append_unsynced(std::string_view line_without_newline) {
     // Part of the line may be in the file (full disk): take it back, so that the file still ends with a whole
     // line.
     [[maybe_unused]] const int ignored = cut_to(descriptor_, size_);
-    fail(path_.string(), ": cannot write: ", reason(error_number));
+    fail(path_.string(), ": cannot write: ", system_reason(error_number));
   }
   size_ += line.size();
 }
 
 void AppendFile::cut(uint64_t size) {
   if (cut_to(descriptor_, size) != 0)
-    fail(path_.string(), ": cannot cut to ", size, " bytes: ", reason(errno));
+    fail(path_.string(), ": cannot cut to ", size, " bytes: ", system_reason(errno));
   size_ = size;
 }
 
 void AppendFile::sync() {
   if (uninterrupted([&] { return ::fdatasync(descriptor_); }) != 0)
-    fail(path_.string(), ": cannot make durable: ", reason(errno));
+    fail(path_.string(), ": cannot make durable: ", system_reason(errno));
 }
 
 LockedFile::LockedFile(Path path) : path_(std::move(path)) {
-  descriptor_ = open_file(path_, O_WRONLY | O_CREAT);
-  if (descriptor_ < 0) fail(path_.string(), ": cannot be made: ", reason(errno));
+  descriptor_ = open_file(path_, O_WRONLY | O_CREAT | O_NONBLOCK);  // a pipe is refused, not waited for
+  if (descriptor_ < 0) fail(path_.string(), ": cannot be made: ", system_reason(errno));
   if (uninterrupted([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); }) == 0) return;
   const int error_number = errno;
   ::close(std::exchange(descriptor_, -1));
   if (error_number != EWOULDBLOCK)
-    fail(path_.string(), ": cannot be locked: ", reason(error_number), " (does its file system have locks?)");
+    fail(path_.string(), ": cannot be locked: ", system_reason(error_number),
+         " (does its file system have locks?)");
 }
 
 LockedFile::~LockedFile() {
@@ -363,18 +336,18 @@ LockedFile::~LockedFile() {
 
 void LockedFile::replace_content(std::string_view content) {
   if (cut_to(descriptor_, 0) != 0 || ::lseek(descriptor_, 0, SEEK_SET) != 0)
-    fail(path_.string(), ": cannot be emptied: ", reason(errno));
+    fail(path_.string(), ": cannot be emptied: ", system_reason(errno));
   write_all(descriptor_, content, path_);
 }
 
 void truncate_file(const Path& path, uint64_t size) {
-  const Descriptor descriptor(path, O_WRONLY, "open for cutting");
+  const Descriptor descriptor(path, O_WRONLY | O_NONBLOCK, "open for cutting");
   const auto status = status_of(descriptor.get(), path);
   if (static_cast<uint64_t>(status.st_size) < size) {
     fail(path.string(), ": has ", status.st_size, " bytes, cannot be cut to ", size);
   }
   if (cut_to(descriptor.get(), size) != 0 || sync(descriptor.get()) != 0) {
-    fail(path.string(), ": cannot cut to ", size, " bytes: ", reason(errno));
+    fail(path.string(), ": cannot cut to ", size, " bytes: ", system_reason(errno));
   }
 }
 
@@ -382,19 +355,19 @@ void sync_directory(const Path& directory) {
   const Descriptor descriptor(directory, O_RDONLY | O_DIRECTORY, "open the folder");
   // EINVAL: a file system without this notion (some network mounts) has nothing to flush.
   if (sync(descriptor.get()) != 0 && errno != EINVAL) {
-    fail(directory.string(), ": cannot make the folder durable: ", reason(errno));
+    fail(directory.string(), ": cannot make the folder durable: ", system_reason(errno));
   }
 }
 
 void sync_file(const Path& path) {
-  const Descriptor descriptor(path, O_RDONLY, "open");
-  if (sync(descriptor.get()) != 0) fail(path.string(), ": cannot make durable: ", reason(errno));
+  const Descriptor descriptor(path, O_RDONLY | O_NONBLOCK, "open");
+  if (sync(descriptor.get()) != 0) fail(path.string(), ": cannot make durable: ", system_reason(errno));
 }
 
 uint64_t free_disk_bytes(const Path& directory) {
   struct statvfs status {};
   if (::statvfs(directory.c_str(), &status) != 0) {
-    fail(directory.string(), ": cannot read the free disk space: ", reason(errno));
+    fail(directory.string(), ": cannot read the free disk space: ", system_reason(errno));
   }
   return uint64_t{status.f_bavail} * status.f_frsize;
 }
@@ -410,10 +383,11 @@ std::string sha256(std::string_view text) {
 }
 
 std::string sha256_file(const Path& path) {
-  const Descriptor descriptor(path, O_RDONLY, "open");
+  const Descriptor descriptor(path, O_RDONLY | O_NONBLOCK, "open");
+  const bool waits = !S_ISREG(readable_status(descriptor.get(), path).st_mode);
   Sha256 digest;
   std::vector<char> buffer(kBufferBytes);
-  while (const size_t got = read_some(descriptor.get(), buffer.data(), buffer.size(), path)) {
+  while (const size_t got = read_some(descriptor.get(), buffer.data(), buffer.size(), path, waits)) {
     digest.add(buffer.data(), got);
   }
   return digest.hexadecimal();

@@ -277,6 +277,12 @@ TEST(Files, APipeWithANameIsRefusedInsteadOfWaitedFor) {
   EXPECT_THAT(error_of([&] { (void)read_file(path); }),
               HasSubstr("/pipe: is a pipe that may wait for ever, expected a file"));
   EXPECT_THAT(error_of([&] { (void)MappedFile(path); }), HasSubstr("/pipe: not a regular file"));
+  EXPECT_THAT(error_of([&] { (void)sha256_file(path); }),
+              HasSubstr("/pipe: is a pipe that may wait for ever"));
+  EXPECT_THAT(error_of([&] { AppendFile file(path); }), HasSubstr("/pipe: not a regular file"));
+  EXPECT_THAT(error_of([&] { LockedFile file(path); }), HasSubstr("/pipe: cannot be made"));
+  EXPECT_THAT(error_of([&] { truncate_file(path, 0); }), HasSubstr("/pipe: cannot open for cutting"));
+  EXPECT_THAT(error_of([&] { sync_file(path); }), HasSubstr("/pipe: cannot make durable"));
 }
 
 TEST(AppendFile, ReportsAFailingDiskWithThePath) {

@@ -59,7 +59,7 @@ void write_log(LogLevel level, const std::string& text) {
   if (level == LogLevel::quiet || level > state.level) return;
   const bool is_warning = level == LogLevel::warnings;
   put(state, state.format == LogFormat::json ? json_line(is_warning ? "warning" : "info", text)
-                                             : (is_warning ? "warning: " : "") + visible_text(text) + "\n");
+                                             : (is_warning ? "warning: " : "") + visible_line(text) + "\n");
 }
 
 void write_failure(const std::string& program, const std::string& text) {
@@ -67,7 +67,7 @@ void write_failure(const std::string& program, const std::string& text) {
   Screen& state = screen();
   const std::lock_guard lock(state.mutex);
   put(state, state.format == LogFormat::json ? json_line("error", text)
-                                             : program + ": " + visible_text(text) + "\n");
+                                             : program + ": " + visible_line(text) + "\n");
 }
 
 void show_live_line(const std::string& text) {
@@ -76,7 +76,7 @@ void show_live_line(const std::string& text) {
   if (text.empty() && state.live_line.empty()) return;
   // The last column stays free: some terminals go to the next line when it is filled.
   const size_t columns = terminal_columns().value_or(80);
-  state.live_line = cut_to_columns(visible_text(text), columns > 0 ? columns - 1 : 0);
+  state.live_line = cut_to_columns(visible_line(text), columns > 0 ? columns - 1 : 0);
   std::fputs((kEraseLine + state.live_line).c_str(), stderr);
   std::fflush(stderr);
 }

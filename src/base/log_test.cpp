@@ -46,6 +46,12 @@ TEST_F(Log, NoTerminalObeysAQuotedText) {
   EXPECT_EQ(stderr_of([] { write_failure("ropd", "bad name \x1b]0;x\x07"); }), "ropd: bad name ␛]0;x␇\n");
 }
 
+TEST_F(Log, AQuotedTextIsNoSecondLine) {
+  EXPECT_EQ(stderr_of([] { write_failure("ropd", "query_id \"a\nropd: all is well\" occurs twice"); }),
+            "ropd: query_id \"a␊ropd: all is well\" occurs twice\n");
+  EXPECT_EQ(stderr_of([] { log_warning("a\nb"); }), "warning: a␊b\n");
+}
+
 TEST_F(Log, WritesJsonLinesOnRequest) {
   set_log_format(LogFormat::json);
   EXPECT_EQ(stderr_of([] { log_info("a \"b\"\n\x1b"); }),

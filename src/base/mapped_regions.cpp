@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/visible_text.h"
+
 namespace ropd {
 namespace {
 
@@ -46,8 +48,9 @@ void note_mapping(const void* begin, size_t bytes, const std::string& path) {
     bool is_taken = false;
     if (!region.is_taken.compare_exchange_strong(is_taken, true)) continue;
     region.bytes = bytes;
-    const size_t length = std::min(path.size(), region.path.size() - 1);
-    std::memcpy(region.path.data(), path.data(), length);
+    const std::string shown = visible_line(path);  // now: the handler may not
+    const size_t length = std::min(shown.size(), region.path.size() - 1);
+    std::memcpy(region.path.data(), shown.data(), length);
     region.path[length] = '\0';
     region.begin.store(reinterpret_cast<uintptr_t>(begin), std::memory_order_release);
     return;

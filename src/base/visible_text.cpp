@@ -15,8 +15,10 @@ bool is_deceptive(char32_t c) {
          (c >= 0xFFF9 && c <= 0xFFFB) || (c >= 0xE0000 && c <= 0xE007F);
 }
 
-void append_visible(std::string& out, char32_t c, std::string_view bytes) {
-  if (c == '\n' || c == '\t') {
+enum class Breaks { kept, shown };  // newline and tab
+
+void append_visible(std::string& out, char32_t c, std::string_view bytes, Breaks breaks) {
+  if ((c == '\n' || c == '\t') && breaks == Breaks::kept) {
     out += bytes;
   } else if (c < 0x20 || c == 0x7F) {
     const char picture = static_cast<char>(0x80 + (c == 0x7F ? 0x21 : c));  // U+2400 + c
@@ -51,19 +53,29 @@ CodePoint first_code_point(std::string_view text) {
   return {value, length};
 }
 
-std::string visible_text(std::string_view text) {
-  return visible_text(text, std::numeric_limits<size_t>::max());
-}
+namespace {
 
-std::string visible_text(std::string_view text, size_t max_characters) {
+std::string visible(std::string_view text, size_t max_characters, Breaks breaks) {
   std::string out;
   for (size_t count = 0; !text.empty(); ++count) {
     if (count == max_characters) return out + "…";
     const CodePoint point = first_code_point(text);
-    append_visible(out, point.value, text.substr(0, point.num_bytes));
+    append_visible(out, point.value, text.substr(0, point.num_bytes), breaks);
     text.remove_prefix(point.num_bytes);
   }
   return out;
 }
+
+constexpr size_t kAll = std::numeric_limits<size_t>::max();
+
+}  // namespace
+
+std::string visible_text(std::string_view text) { return visible(text, kAll, Breaks::kept); }
+
+std::string visible_text(std::string_view text, size_t max_characters) {
+  return visible(text, max_characters, Breaks::kept);
+}
+
+std::string visible_line(std::string_view text) { return visible(text, kAll, Breaks::shown); }
 
 }  // namespace ropd

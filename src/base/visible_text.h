@@ -12,7 +12,11 @@ namespace ropd {
 // are not UTF-8 U+FFFD; newline and tab stay. The result is valid UTF-8.
 std::string visible_text(std::string_view text);
 
-// The same of the first max_characters code points, with an ellipsis where something was left out: work and
+// The same as one line: newline and tab become their pictures (␊, ␉) too. For what is quoted inside of a line, so
+// that no text from outside can pretend to be the next one.
+std::string visible_line(std::string_view text);
+
+// visible_text of the first max_characters code points, with an ellipsis where something was left out: work and
 // result are bounded whatever the text's size.
 std::string visible_text(std::string_view text, size_t max_characters);
 

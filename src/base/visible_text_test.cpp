@@ -32,6 +32,11 @@ TEST(VisibleText, ReplacesWhatIsNoUtf8) {
   EXPECT_EQ(visible_text("\xE2\x82"), "\uFFFD\uFFFD");  // cut in the middle
 }
 
+TEST(VisibleText, OfALineHasNoOtherLine) {
+  EXPECT_EQ(visible_line("a\nropd: all is well\t\r\n"), "a␊ropd: all is well␉␍␊");
+  EXPECT_EQ(visible_line("größer \x1b[2J"), "größer ␛[2J");
+}
+
 TEST(VisibleText, KeepsTheFirstCharactersOfALongText) {
   EXPECT_EQ(visible_text("äöü", 3), "äöü");
   EXPECT_EQ(visible_text("äöüß", 3), "äöü…");
