@@ -274,8 +274,9 @@ std::optional<CheckpointEntry> newest_valid_checkpoint(const Path& directory) {
   if (damages.empty() && fs::exists(directory / "LATEST"))
     damages = (directory / "LATEST").string() + ": names a checkpoint, but there is none";
   if (!damages.empty())
-    fail("no checkpoint can be used: ", damages, "; put one back from a copy, or move ", directory.string(),
-         " away to begin again at step 0");
+    fail("no checkpoint can be used: ", damages,
+         "; put one back from a copy, or begin again at step 0 with `ropd resume ",
+         directory.parent_path().string(), " --start-over`, which moves them aside");
   return std::nullopt;
 }
 
