@@ -8,7 +8,9 @@
 #include "io/metrics_file.h"
 #include "io/rollout_file.h"
 #include "io/run_directory.h"
+#include "train/plan.h"
 #include "train/run_state.h"
+#include "train/session.h"
 
 namespace ropd::train {
 namespace {
@@ -38,7 +40,8 @@ std::string shared_settings(TrainConfig config) {
 }  // namespace
 
 void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
-  if (std::filesystem::exists(Path(config.output) / "config.yaml")) return;
+  if (holds_run(config)) return;
+  io::RunDirectory::require_new(config.output);
   const TrainConfig parent = load_run_config(from / "config.yaml");
   if (shared_settings(parent) != shared_settings(config))
     fail(from.string(), ": cannot branch, the runs differ in more than their curriculum");
@@ -48,7 +51,7 @@ void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
   if (saved.minibatches != 0)
     fail(checkpoint.string(), ": taken in the middle of an iteration; branch between iterations");
 
-  auto curriculum = make_curriculum(config);
+  auto curriculum = make_curriculum(config, steps_before(config));
   if (curriculum.can_watch() && !std::filesystem::exists(checkpoint / "trigger.safetensors"))
     fail(from.string(),
          ": cannot branch, it did not watch its gradients and the new run needs them (trigger.watch=always)");

@@ -11,7 +11,8 @@ namespace ropd::train {
 // trained until there itself: its checkpoint, banks, rollouts and metrics are taken over, and its curriculum
 // has seen the recorded gradient comparisons. Both runs must have made the same choices up to this step: the
 // same source in every iteration, and equal settings apart from the curriculum. Go on with resume_run.
-// Nothing happens when config.output is a run already.
+// Nothing happens when config.output is this run already, wherever it was branched: it ends the same. Fails when
+// it holds another one.
 void branch_run(const Path& from, uint64_t step, const TrainConfig& config);
 
 }  // namespace ropd::train

@@ -48,6 +48,18 @@ TEST_F(Branch, ARopdRunFromTheTriggerOfACurrentOnlyRunEqualsARealOne) {
   EXPECT_EQ(final_weights(branched), final_weights(real));
 }
 
+TEST_F(Branch, AnotherRunIsNotTakenForTheBranch) {
+  test::run_to_the_end(current_only("current", {"train.iterations=2"}));
+  const TrainConfig other = current_only("other", {"train.iterations=1", "seed=9"});
+  test::run_to_the_end(other);
+  const std::string before = final_weights(other);
+  EXPECT_THAT(error_of([&] { branch_run(world.path("current"), 3, current_only("other")); }),
+              testing::AllOf(HasSubstr(world.path("other").string()), HasSubstr("holds another run")));
+  EXPECT_THAT(error_of([&] { branch_run(world.path("current"), 3, current_only("student")); }),
+              HasSubstr("is not empty"));
+  EXPECT_EQ(final_weights(other), before);
+}
+
 // The recorded numbers are all a trigger sees, so a run that was not made for it can be judged by it.
 TEST_F(Branch, ARunByAnotherTriggerEqualsARealOneAndItsWatchedTriggersToo) {
   const std::vector<std::string> settings = {

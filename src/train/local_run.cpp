@@ -4,13 +4,10 @@
 
 #include "base/error.h"
 #include "io/checkpoint.h"
+#include "train/plan.h"
 
 namespace ropd::train {
 namespace {
-
-uint64_t first_step(const TrainConfig& config) {
-  return config.continue_from ? read_run_state(*config.continue_from).run.step : 0;
-}
 
 RunPartsOptions parts_options(const TrainConfig& config, const io::RunDirectory& directory,
                               const distill::StageProgress& progress) {
@@ -44,7 +41,7 @@ void continue_from(Learner& learner, RolloutSupply& supply, RunState& start, con
 }  // namespace
 
 bool LocalRun::has_statistics(const TrainConfig& config) {
-  return make_curriculum(config, first_step(config)).can_watch();
+  return make_curriculum(config, steps_before(config)).can_watch();
 }
 
 LocalRun::LocalRun(const TrainConfig& config, const io::RunDirectory& directory, const ModelPair& models,

@@ -36,10 +36,16 @@ void check_continued(const Path& model, const TrainConfig& config, const io::Mod
   if (io::is_adapter_directory(model) != config.adapter.has_value())
     fail("continue_from: ", model.string(), " holds ", config.adapter ? "no adapter" : "an adapter",
          ", but this run trains ", config.adapter ? "one (adapter)" : "every parameter (adapter: null)");
-  if (config.adapter)
-    io::AdapterDirectory(model, student.config()).require_base(student.tensors(), student.base_path());
-  else
-    io::require_same_model(io::ModelDirectory(model).config(), model.string(), student.config());
+  if (!config.adapter)
+    return io::require_same_model(io::ModelDirectory(model).config(), model.string(), student.config());
+  const io::AdapterDirectory saved(model, student.config());
+  saved.require_base(student.tensors(), student.base_path());
+  const auto expected =
+      student.adapter() ? student.adapter()->matrices()
+                        : io::adapter_matrices(student.config(), adapter_config(*config.adapter), "adapter");
+  if (saved.matrices() != expected)
+    fail("continue_from: ", model.string(),
+         " is another adapter than this run trains (adapter): its matrices, ranks or alpha differ");
 }
 
 // Base models and some fine-tuned ones end generation at <|endoftext|> alone, while their template ends turns

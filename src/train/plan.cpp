@@ -29,6 +29,7 @@
 #include "model/weights.h"
 #include "train/minibatch.h"
 #include "train/rank_slices.h"
+#include "train/run_state.h"
 
 namespace ropd::train {
 namespace {
@@ -112,7 +113,7 @@ std::vector<MemoryItem> lasting_items(const TrainConfig& config, const PlannedMo
   if (config.train.optimizer_storage == Storage::memory)
     items.push_back(
         {"AdamW state", 8 * trainable.parameters / elements(ranks), "train.optimizer_storage=file"});
-  if (make_curriculum(config).can_watch() && config.trigger.storage == Storage::memory)
+  if (make_curriculum(config, models.steps_before).can_watch() && config.trigger.storage == Storage::memory)
     items.push_back(
         {"trigger (two gradients)", 8 * trainable.parameters / elements(ranks), "trigger.storage=file"});
   return items;
@@ -234,7 +235,7 @@ void plan_memory(Plan& plan, const TrainConfig& config, const PlannedModels& mod
 // Disk: checkpoints, rollouts, scratch files.
 void plan_disk(Plan& plan, const TrainConfig& config, const PlannedModels& models,
                const Trainable& trainable) {
-  const bool watches = make_curriculum(config).can_watch();
+  const bool watches = make_curriculum(config, models.steps_before).can_watch();
   if (config.train.optimizer_storage == Storage::file) {
     plan.scratch_bytes += 8 * trainable.parameters;
     plan.optimizer_file_bytes = 16 * trainable.parameters;  // both moments, read and written
@@ -254,9 +255,7 @@ void plan_disk(Plan& plan, const TrainConfig& config, const PlannedModels& model
                     plan.scratch_bytes +
                     static_cast<uint64_t>(plan.assumed_length) * kBytesPerToken *
                         (plan.consumed + config.curriculum.bank.responses);
-  Path existing = std::filesystem::absolute(config.output);
-  while (!std::filesystem::exists(existing)) existing = existing.parent_path();
-  plan.free_disk_bytes = free_disk_bytes(existing);
+  plan.free_disk_bytes = free_disk_bytes(existing_folder(config.output));
 }
 
 void plan_time(Plan& plan, const TrainConfig& config, const PlannedModels& models, const Trainable& trainable,
@@ -275,7 +274,7 @@ void plan_time(Plan& plan, const TrainConfig& config, const PlannedModels& model
                                {.response_tokens = plan.assumed_length,
                                 .recomputed_layers = 1 - kept / layers,
                                 .parameters = trainable.parameters,
-                                .is_watched = make_curriculum(config).can_watch(),
+                                .is_watched = make_curriculum(config, models.steps_before).can_watch(),
                                 .scratch_bytes = plan.optimizer_file_bytes + plan.trigger_file_bytes});
   // Ranks beyond the shards have no part in the gradient.
   const double ranks = plan.ranks,
@@ -290,7 +289,7 @@ void plan_time(Plan& plan, const TrainConfig& config, const PlannedModels& model
   plan.seconds.teacher = plan.teacher.reads_ahead ? std::max(plan.seconds.teacher, plan.teacher.read_seconds)
                                                   : plan.seconds.teacher + plan.teacher.read_seconds;
   plan.seconds_per_iteration = plan.seconds.sum();
-  if (make_curriculum(config).uses_initial_bank())
+  if (make_curriculum(config, models.steps_before).uses_initial_bank())
     plan.bank_seconds =
         sampling_seconds(config, models.student, speeds,
                          static_cast<double>(config.curriculum.bank.responses), plan.assumed_length) /
@@ -356,7 +355,19 @@ PlannedModels read_shapes(const TrainConfig& config) {
   models.student_bytes = models.student_parameters * element_bytes(models.student);
   models.teacher_bytes = models.teacher_parameters * element_bytes(models.teacher);
   models.teacher_parts = model::stream_parts(models.teacher, element_bytes(models.teacher));
+  models.steps_before = steps_before(config);
   return models;
+}
+
+uint64_t steps_before(const TrainConfig& config) {
+  if (!config.continue_from || !std::filesystem::exists(Path(*config.continue_from) / "state.json")) return 0;
+  return read_run_state(*config.continue_from).run.step;
+}
+
+Path existing_folder(const Path& folder) {
+  Path existing = std::filesystem::absolute(folder);
+  while (!std::filesystem::exists(existing)) existing = existing.parent_path();
+  return existing;
 }
 
 Trainable trainable_of(const TrainConfig& config, const PlannedModels& models) {
@@ -390,7 +401,7 @@ Plan make_plan(const TrainConfig& config, const Machine& machine, const PlannedM
   plan.consumed = plan.iterations * config.train.responses_per_iteration;
   plan.steps = plan.iterations * steps_per_iteration(config);
   plan.minibatches = minibatch_sizes(config.train.responses_per_iteration, config.train.minibatch);
-  plan.curriculum = make_curriculum(config).describe();
+  plan.curriculum = make_curriculum(config, models.steps_before).describe();
   plan.student_parameters = models.student_parameters;
   plan.teacher_parameters = models.teacher_parameters;
   plan.trained_parameters = trainable.parameters;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "records/model_config.h"
 #include "train/stage_time.h"
 #include "train/train_config.h"
@@ -90,9 +91,17 @@ struct PlannedModels {
   uint64_t student_parameters = 0, teacher_parameters = 0;
   uint64_t student_bytes = 0, teacher_bytes = 0;  // as stored
   std::vector<uint64_t> teacher_parts;            // bytes: model/layer_stream.h
+  uint64_t steps_before = 0;                      // see below
 };
 PlannedModels read_shapes(const TrainConfig& config);
 Trainable trainable_of(const TrainConfig& config, const PlannedModels& models);
+
+// Optimization steps before the run's first one: those of the checkpoint that it continues. 0 where there is none,
+// or none yet (a study plans runs whose beginning is still to be made).
+uint64_t steps_before(const TrainConfig& config);
+
+// The nearest folder that is there already: `folder` itself, or where it would be made.
+Path existing_folder(const Path& folder);
 
 // Bytes a second of a network by its name in Gbit/s.
 constexpr double network_bytes(double gigabits) { return gigabits * 1e9 / 8; }
@@ -104,7 +113,7 @@ double measure_flops();
 // a fraction of a second. 0 where there is no such file yet.
 double measure_teacher_reads(const TrainConfig& config);
 
-// Reads config.json of both models; weights are not touched.
+// Reads config.json of both models; weights are not touched. Fails when the curriculum cannot be.
 Plan make_plan(const TrainConfig& config, const Machine& machine);
 Plan make_plan(const TrainConfig& config, const Machine& machine, const PlannedModels& models,
                const Trainable& trainable);

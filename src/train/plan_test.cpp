@@ -5,6 +5,7 @@
 
 #include "support/tiny_world.h"
 #include "train/rank_slices.h"
+#include "train/run_state.h"
 
 namespace ropd::train {
 namespace {
@@ -268,6 +269,28 @@ TEST(Plan, ReadsOnlyTheShapesOfTheModels) {
   std::filesystem::remove(world.path("teacher") / "config.json");
   EXPECT_THAT(error_of([&] { make_plan(world.config("run"), {.flops = 1e9}); }),
               HasSubstr("teacher/config.json"));
+}
+
+// Its curriculum counts from the steps of the checkpoint on.
+TEST(Plan, AContinuationBeginsBehindItsCheckpoint) {
+  const test::TinyWorld world;
+  const auto config = [&](const char* step) {
+    return world.config("run", {"train.iterations=2", "continue_from=" + world.path("step").string(),
+                                std::string("curriculum.stages=[{source: current, iterations: 1}, "
+                                            "{source: recent, step: ") +
+                                    step + "}]"});
+  };
+  EXPECT_EQ(steps_before(config("3")), 0u) << "not made yet";
+  EXPECT_NO_THROW((void)make_plan(config("3"), {.flops = 1e9}));
+  SavedRun saved;
+  saved.run.step = 9;
+  saved.curriculum.stage_begins = {1};
+  std::filesystem::create_directory(world.path("step"));
+  write_file_atomically(world.path("step") / "state.json", write_run_state(saved));
+  EXPECT_EQ(steps_before(config("12")), 9u);
+  EXPECT_NO_THROW((void)make_plan(config("12"), {.flops = 1e9}));
+  EXPECT_THAT(error_of([&] { (void)make_plan(config("3"), {.flops = 1e9}); }),
+              HasSubstr("recent step 3 lies before the first step of this run, 9"));
 }
 
 TEST(Plan, MeasuresSomeSpeed) { EXPECT_GT(measure_flops(), 1e6); }

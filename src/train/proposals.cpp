@@ -37,7 +37,7 @@ std::vector<Lever> levers_of(const TrainConfig& config, const PlannedModels& mod
   if (config.train.teacher_memory_gb.value)
     add("train.teacher_memory_gb=auto", Fidelity::same_bits, "same bits; streamed where it does not fit",
         [](TrainConfig& c, Trainable&) { c.train.teacher_memory_gb.value.reset(); });
-  if (make_curriculum(config).can_watch() && config.trigger.storage == Storage::memory)
+  if (make_curriculum(config, models.steps_before).can_watch() && config.trigger.storage == Storage::memory)
     add("trigger.storage=file", Fidelity::same_bits,
         "same bits; " + bytes_text(8 * trainable.parameters) + " read and written an update while it watches",
         [](TrainConfig& c, Trainable&) { c.trigger.storage = Storage::file; });
@@ -63,7 +63,11 @@ std::vector<Lever> levers_of(const TrainConfig& config, const PlannedModels& mod
     add(fmt::format("train.microbatch_tokens={}", longest), Fidelity::sums_and_packing,
         "other packing into microbatches",
         [longest](TrainConfig& c, Trainable&) { c.train.microbatch_tokens = longest; });
-  if (!trainable.is_adapter)
+  // A rank above a matrix's smaller side is none.
+  const ModelConfig& student = models.student;
+  const auto smallest = static_cast<uint64_t>(
+      std::min({student.hidden_size, student.intermediate_size, student.num_kv_heads * student.head_dim}));
+  if (!trainable.is_adapter && smallest >= kAdapterRank)
     add(fmt::format("adapter={{rank: {}}}", kAdapterRank), Fidelity::parametrization,
         "low-rank adapters are trained instead of all parameters", [&models](TrainConfig& c, Trainable& t) {
           c.adapter = AdapterSection{.rank = kAdapterRank};

@@ -1,10 +1,18 @@
 #include "train/run_checkpoints.h"
 
+#include <filesystem>
 #include <utility>
 
+#include "base/log.h"
 #include "base/stopwatch.h"
+#include "io/metrics_file.h"
 
 namespace ropd::train {
+namespace {
+
+constexpr const char* kMetricsCopy = "metrics.jsonl";
+
+}  // namespace
 
 RunCheckpoints::RunCheckpoints(io::CheckpointStore& store, io::Retention retention, bool is_alone)
     : store_(store), retention_(std::move(retention)), is_alone_(is_alone) {}
@@ -29,5 +37,27 @@ void RunCheckpoints::wait() {
 }
 
 RunCheckpoints::Seconds RunCheckpoints::take_seconds() { return std::exchange(seconds_, {}); }
+
+void give_up_checkpoints(const io::RunDirectory& directory) {
+  for (int number = 1;; ++number) {
+    const Path place = directory.path() / ("checkpoints.given-up-" + std::to_string(number));
+    if (std::filesystem::exists(place)) continue;
+    std::filesystem::rename(directory.checkpoints(), place);
+    log_info(directory.checkpoints().string(), ": moved to ", place.string(), ", beginning at step 0");
+    return;
+  }
+}
+
+void keep_metrics(const Path& checkpoint, const Path& metrics) {
+  if (std::filesystem::exists(metrics)) write_file_atomically(checkpoint / kMetricsCopy, read_file(metrics));
+}
+
+void bring_back_metrics(const Path& metrics, const Path& checkpoint) {
+  const Path copy = checkpoint / kMetricsCopy;
+  if (!std::filesystem::exists(copy) || !io::restore_metrics(metrics, copy)) return;
+  log_warning(metrics.string(),
+              ": lines are missing or changed; taken from the checkpoint, what was there is in "
+              "metrics.discarded.jsonl");
+}
 
 }  // namespace ropd::train

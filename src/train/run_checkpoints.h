@@ -7,6 +7,7 @@
 
 #include "base/background.h"
 #include "io/checkpoint.h"
+#include "io/run_directory.h"
 
 namespace ropd::train {
 
@@ -44,5 +45,13 @@ class RunCheckpoints {
   double writing_ = 0;     // of the background's until it was waited for
   Background background_;  // the last, so that it ends first
 };
+
+// Moves the checkpoints of a run to a free name beside them, so that it begins at step 0: nothing is lost.
+void give_up_checkpoints(const io::RunDirectory& directory);
+
+// A copy of the run's metrics.jsonl in each of its checkpoints, under the manifest's hash: lines lost from the file
+// come back. Both parts do nothing where there is nothing to copy.
+void keep_metrics(const Path& checkpoint, const Path& metrics);
+void bring_back_metrics(const Path& metrics, const Path& checkpoint);
 
 }  // namespace ropd::train

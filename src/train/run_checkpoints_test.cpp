@@ -116,5 +116,34 @@ TEST_F(RunCheckpointsTest, AreFilledAtOnceWhereOtherRanksHaveAPart) {
   EXPECT_EQ(io::verify_checkpoint(saved("")), 3u);
 }
 
+TEST(GivenUpCheckpoints, LieUnderAFreeNameBesideTheirPlace) {
+  set_log_level(LogLevel::quiet);
+  test::TemporaryDirectory folder;
+  const auto directory = io::RunDirectory::create(folder / "run", "a: 1\n", "{}\n");
+  for (const char* name : {"checkpoints.given-up-1", "checkpoints.given-up-2"}) {
+    std::filesystem::create_directories(directory.checkpoints() / "step-00004");
+    give_up_checkpoints(directory);
+    EXPECT_FALSE(std::filesystem::exists(directory.checkpoints()));
+    EXPECT_TRUE(std::filesystem::exists(folder / "run" / name / "step-00004"));
+  }
+  set_log_level(LogLevel::info);
+}
+
+TEST(MetricsInACheckpoint, ComeBackWhereLinesWereLost) {
+  set_log_level(LogLevel::quiet);
+  test::TemporaryDirectory folder;
+  std::filesystem::create_directory(folder / "step");
+  keep_metrics(folder / "step", folder / "metrics.jsonl");  // there are none yet
+  bring_back_metrics(folder / "metrics.jsonl", folder / "step");
+  EXPECT_FALSE(std::filesystem::exists(folder / "metrics.jsonl"));
+  write_file_atomically(folder / "metrics.jsonl", "{\"step\": 1}\n{\"step\": 2}\n");
+  keep_metrics(folder / "step", folder / "metrics.jsonl");
+  write_file_atomically(folder / "metrics.jsonl", "{\"step\": 2}\n");
+  bring_back_metrics(folder / "metrics.jsonl", folder / "step");
+  EXPECT_EQ(read_file(folder / "metrics.jsonl"), "{\"step\": 1}\n{\"step\": 2}\n");
+  EXPECT_EQ(read_file(folder / "metrics.discarded.jsonl"), "{\"step\": 2}\n");
+  set_log_level(LogLevel::info);
+}
+
 }  // namespace
 }  // namespace ropd::train

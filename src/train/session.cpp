@@ -50,8 +50,6 @@ std::string iteration_line(const IterationRecord& r, uint64_t total, std::option
   return fit_line(parts, terminal_columns());
 }
 
-constexpr const char* kMetricsCopy = "metrics.jsonl";  // in a checkpoint
-
 // C and U at the end are what the configuration promised, behind those of a run that is continued.
 void check_budget(const TrainConfig& config, const Trainer& trainer, uint64_t first_consumed,
                   uint64_t first_step) {
@@ -232,10 +230,7 @@ class Session {
   void save(RunCheckpoints& checkpoints, const Trainer& trainer) const {
     checkpoints.begin(trainer.step(), [this, snapshot = trainer.snapshot()](const Path& folder) {
       snapshot(folder);
-      // Under the manifest's hash, so that lines lost from the run's own file come back. The next line comes
-      // behind the learner's next change.
-      if (std::filesystem::exists(directory_.metrics()))
-        write_file_atomically(folder / kMetricsCopy, read_file(directory_.metrics()));
+      keep_metrics(folder, directory_.metrics());  // the next line comes behind the learner's next change
     });
   }
 
@@ -274,11 +269,7 @@ class Session {
   void restore(Trainer& trainer, RunCheckpoints& checkpoints) {
     const auto newest = io::newest_valid_checkpoint(directory_.checkpoints());
     const uint64_t step = newest ? newest->step : first_step_;
-    if (newest && std::filesystem::exists(newest->path / kMetricsCopy) &&
-        io::restore_metrics(directory_.metrics(), newest->path / kMetricsCopy))
-      log_warning(directory_.metrics().string(),
-                  ": lines are missing or changed; taken from the checkpoint, what was there is in "
-                  "metrics.discarded.jsonl");
+    if (newest) bring_back_metrics(directory_.metrics(), newest->path);
     const uint64_t removed = io::cut_metrics_back(directory_.metrics(), step);
     if (removed > 0)
       log_info("metrics.jsonl: ", removed, " lines behind step ", step, " moved to metrics.discarded.jsonl");
@@ -370,24 +361,15 @@ std::string unchanged_config(const io::RunDirectory& directory, const io::InputL
        edited.empty() ? "" : " " + edited[0].key + "=" + edited[0].after);
 }
 
-// To a free name beside it: nothing is lost.
-void give_up_checkpoints(const io::RunDirectory& directory) {
-  for (int number = 1;; ++number) {
-    const Path place = directory.path() / ("checkpoints.given-up-" + std::to_string(number));
-    if (std::filesystem::exists(place)) continue;
-    std::filesystem::rename(directory.checkpoints(), place);
-    log_info(directory.checkpoints().string(), ": moved to ", place.string(), ", beginning at step 0");
-    return;
-  }
-}
-
 }  // namespace
 
 RunInputs check_start(const TrainConfig& config, int ranks) {
   io::RunDirectory::require_new(config.output);
-  // What cannot fit is refused before a file is written. Time is not asked for, so nothing is measured.
-  if (!config.continue_from) check_fits(config, {.ranks = ranks});
-  return load_inputs(config);
+  RunInputs inputs = load_inputs(config);
+  // What cannot be, or cannot fit, is refused before a file is written: a plan has the run's own curriculum, behind
+  // the steps of a checkpoint that is whole. Time is not asked for, so nothing is measured.
+  check_fits(config, {.ranks = ranks});
+  return inputs;
 }
 
 RunOutcome start_run(const TrainConfig& config, const std::string& command_line, const SessionHooks& hooks,
@@ -426,16 +408,19 @@ RunOutcome resume_run(const Path& run_directory, const std::string& command_line
       .run();
 }
 
-RunOutcome start_or_resume_run(const TrainConfig& config, const std::string& command_line,
-                               const SessionHooks& hooks) {
-  if (!std::filesystem::exists(Path(config.output) / "config.yaml"))
-    return start_run(config, command_line, hooks);
-  const std::string held = read_file(Path(config.output) / "config.yaml"),
-                    wanted = config_to_yaml(config, true);
-  if (held != wanted)
+bool holds_run(const TrainConfig& config) {
+  const Path path = Path(config.output) / "config.yaml";
+  if (!std::filesystem::exists(path)) return false;
+  if (read_file(path, 1 << 20) != config_to_yaml(config, true))
     fail(config.output,
          ": holds another run (its config.yaml differs from this one); choose another output or remove it");
-  return resume_run(config.output, command_line, hooks);
+  return true;
+}
+
+RunOutcome start_or_resume_run(const TrainConfig& config, const std::string& command_line,
+                               const SessionHooks& hooks) {
+  return holds_run(config) ? resume_run(config.output, command_line, hooks)
+                           : start_run(config, command_line, hooks);
 }
 
 }  // namespace ropd::train

@@ -41,6 +41,9 @@ RunOutcome resume_run(const Path& run_directory, const std::string& command_line
                       const SessionHooks& hooks = {}, const ResumeOptions& options = {},
                       comm::Crew& crew = comm::solo_crew());
 
+// Whether config.output holds this run already. Fails when it holds another one.
+bool holds_run(const TrainConfig& config);
+
 // Starts the run, or goes on with it when config.output holds the same one already.
 RunOutcome start_or_resume_run(const TrainConfig& config, const std::string& command_line,
                                const SessionHooks& hooks = {});

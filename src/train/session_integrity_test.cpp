@@ -65,25 +65,30 @@ void replace_in(const Path& path, const std::string& from, const std::string& to
   write_file_atomically(path, text.replace(at, from.size(), to));
 }
 
-TEST_F(Integrity, EveryInputIsRefusedByNameWhenOneBitOfItChanges) {
+// What remains can be read and would be used.
+TEST_F(Integrity, EveryInputIsRefusedByNameWhenOneCharacterOfItChanges) {
   run_until_step(world.config("run"), 3);
-  const std::pair<Path, std::string> inputs[] = {
-      {world.path("teacher") / "model.safetensors", "teacher ("},
-      {world.path("teacher") / "config.json", "teacher ("},
-      {world.path("student") / "model.safetensors", "student ("},
-      {world.path("student") / "tokenizer_config.json", "student ("},
-      {world.path("queries.jsonl"), "queries ("},
-      {run_path("banks/initial.jsonl"), "banks/initial.jsonl ("},
+  const struct {
+    Path path;
+    std::string role, from, to;  // from: empty for a byte of a weight
+  } inputs[] = {
+      {world.path("teacher") / "model.safetensors", "teacher", "", ""},
+      {world.path("teacher") / "config.json", "teacher", "\"rms_norm_eps\": 1e-06",
+       "\"rms_norm_eps\": 2e-06"},
+      {world.path("student") / "model.safetensors", "student", "", ""},
+      {world.path("student") / "tokenizer_config.json", "student", "Qwen2Tokenizer", "Qwen3Tokenizer"},
+      {world.path("queries.jsonl"), "queries", "\"problem\": \"ab", "\"problem\": \"ac"},
+      {run_path("banks/initial.jsonl"), "banks/initial.jsonl", "\"sample\":1", "\"sample\":7"},
   };
-  for (const auto& [path, name] : inputs) {
-    // A space or a digit: what remains can be read and would be used.
-    flip_byte(path, path.extension() == ".safetensors" ? 5000 : 2);
-    const std::string error = resume_error();
-    EXPECT_NE(error, "no error") << path;
-    if (path.extension() == ".safetensors") {
-      EXPECT_THAT(error, AllOf(HasSubstr(name), HasSubstr("not what the run began with"))) << path;
-    }
-    flip_byte(path, path.extension() == ".safetensors" ? 5000 : 2);
+  for (const auto& input : inputs) {
+    const std::string before = read_file(input.path);
+    if (input.from.empty())
+      flip_byte(input.path, 5000);
+    else
+      replace_in(input.path, input.from, input.to);
+    EXPECT_THAT(resume_error(), AllOf(HasSubstr(input.role + " (" + input.path.string() + ")"),
+                                      HasSubstr("not what the run began with")));
+    write_file_atomically(input.path, before);
   }
   EXPECT_EQ(resume_run(run_path(), "test"), RunOutcome::done);
   EXPECT_EQ(final_weights(world.config("run")), whole_run({}));
@@ -183,8 +188,10 @@ TEST_F(Integrity, WithoutAUsableCheckpointNothingBeginsByItself) {
   for (const auto& entry : io::list_checkpoints(run_path("checkpoints")))
     flip_byte(entry.path / "state.json", 3);
   const std::string metrics = read_file(run_path("metrics.jsonl"));
-  EXPECT_THAT(resume_error(), AllOf(HasSubstr("no checkpoint can be used"),
-                                    HasSubstr("step-00006/state.json"), HasSubstr("step-00003/state.json")));
+  EXPECT_THAT(resume_error(),
+              AllOf(HasSubstr("no checkpoint can be used"), HasSubstr("step-00006/state.json"),
+                    HasSubstr("step-00003/state.json"),
+                    HasSubstr("`ropd resume " + world.path("run").string() + " --start-over`")));
   EXPECT_EQ(read_file(run_path("metrics.jsonl")), metrics);
   EXPECT_EQ(resume_run(run_path(), "test", {}, {.overrides = {}, .starts_over = true}), RunOutcome::done);
   EXPECT_EQ(final_weights(config), whole_run({}));
@@ -203,13 +210,17 @@ TEST_F(Integrity, LinesLostFromTheMetricsComeBackFromTheCheckpoint) {
 }
 
 TEST_F(Integrity, DivergenceIsSaidAndAGoodCheckpointNamed) {
-  const auto metrics = test::run_to_the_end(world.config(
-      "run", {"train.learning_rate=10", "checkpoint.keep=0", "curriculum.stages=[{source: current}]"}));
-  EXPECT_TRUE(metrics.iterations[0].alarms.empty());
+  test::run_to_the_end(world.config(
+      "run", {"train.iterations=2", "checkpoint.keep=0", "curriculum.stages=[{source: current}]"}));
+  ASSERT_EQ(
+      resume_run(run_path(), "test", {}, {.overrides = {"train.iterations=4", "train.learning_rate=10"}}),
+      RunOutcome::done);
   std::string alarms;
-  for (const IterationRecord& record : metrics.iterations)
-    for (const std::string& alarm : record.alarms) alarms += alarm + "\n";
-  EXPECT_THAT(alarms, AllOf(HasSubstr("the run diverges"), HasSubstr("lower train.learning_rate")));
+  for (const IterationRecord& record : io::read_metrics(run_path("metrics.jsonl")).iterations)
+    for (const std::string& alarm : record.alarms)
+      alarms += std::to_string(record.iteration) + ": " + alarm + "\n";
+  EXPECT_THAT(alarms, AllOf(testing::StartsWith("4: "), HasSubstr("the run diverges"),
+                            HasSubstr("checkpoints/step-00006 "), HasSubstr("lower train.learning_rate")));
 }
 
 // Everything is checked before the folder is made.
@@ -226,6 +237,35 @@ TEST_F(Integrity, ARefusedStartLeavesNothing) {
     EXPECT_NE(error_of([&] { (void)check_start(config); }), "no error") << setting;
   }
   EXPECT_EQ(start_run(world.config("run"), "test"), RunOutcome::done);
+}
+
+// A continuation is checked as a run that begins at step 0 is.
+TEST_F(Integrity, ARefusedContinuationLeavesNothing) {
+  const std::string stages = "curriculum.stages=[{source: current}]";
+  start_run(world.config("full", {stages, "train.iterations=1"}), "test");
+  start_run(world.config("adapted", {stages, "train.iterations=1", "adapter={rank: 2}"}), "test");
+  const auto from = [&](const char* run) {
+    return "continue_from=" + (world.path(run) / "checkpoints/step-00003").string();
+  };
+  const auto error = [&](const std::vector<std::string>& settings) {
+    const TrainConfig config = world.config("run", settings);
+    const std::string text = error_of([&] { start_run(config, "test"); });
+    EXPECT_EQ(error_of([&] { (void)check_start(config); }), text) << "as a dry run says";
+    EXPECT_FALSE(fs::exists(run_path())) << text;
+    return text;
+  };
+  EXPECT_THAT(error({from("full"),
+                     "curriculum.stages=[{source: current, iterations: 1}, {source: recent, step: 1}]"}),
+              HasSubstr("recent step 1 lies before the first step of this run, 3"));
+  EXPECT_THAT(error({from("adapted"), stages, "adapter={rank: 3}"}),
+              AllOf(HasSubstr("step-00003/model"), HasSubstr("another adapter than this run trains")));
+  EXPECT_THAT(error({from("full"), stages, "rollout.memory_gb=900000"}), HasSubstr("rollout.memory_gb"));
+  EXPECT_EQ(start_run(world.config("run", {from("full"), "train.iterations=2",
+                                           "curriculum.stages=[{source: current, iterations: 1}, "
+                                           "{source: recent, step: 6}]"}),
+                      "test"),
+            RunOutcome::done)
+      << "its own steps come behind those of the other run";
 }
 
 TEST_F(Integrity, VerifyFindsEveryKindOfDamage) {

@@ -120,6 +120,35 @@ TEST_F(Session, AContinuationOfAnotherModelsCheckpointIsRefusedBeforeAnythingIsM
       world.config("second", {"student=" + world.path("wider").string(),
                               "continue_from=" + (world.path("first") / "checkpoints/step-00009").string()});
   EXPECT_THAT(error_of([&] { start_run(config, "test"); }), HasSubstr("another model than expected"));
+  EXPECT_FALSE(std::filesystem::exists(world.path("second")));
+}
+
+// As a kill behind the rename of a checkpoint leaves it.
+TEST_F(Session, FinishesWhatAKilledSaveLeftUndone) {
+  const std::vector<std::string> settings = {"train.iterations=3", "checkpoint.keep=1"};
+  const std::string expected = uninterrupted(world.config("whole", settings));
+  const TrainConfig config = world.config("run", settings);
+  const Path checkpoints = world.path("run") / "checkpoints";
+  start_run(config, "test", {.on_step = [](const StepRecord& step) {
+              if (step.step == 3) request_stop();
+            }});
+  clear_stop_request();
+  std::filesystem::copy(checkpoints / "step-00003", world.path("surplus"),
+                        std::filesystem::copy_options::recursive);
+  resume_run(config.output, "test", {.on_step = [](const StepRecord& step) {
+               if (step.step == 6) request_stop();
+             }});
+  clear_stop_request();
+  std::filesystem::rename(world.path("surplus"), checkpoints / "step-00003");
+  write_file_atomically(checkpoints / "LATEST", "step-00003\n");
+  EXPECT_EQ(resume_run(config.output, "test",
+                       {.on_step =
+                            [&](const StepRecord&) {
+                              EXPECT_EQ(read_file(checkpoints / "LATEST"), "step-00006\n");
+                              EXPECT_FALSE(std::filesystem::exists(checkpoints / "step-00003"));
+                            }}),
+            RunOutcome::done);
+  EXPECT_EQ(final_weights(config), expected);
 }
 
 TEST_F(Session, KeepsTheCommandOfEverySession) {

@@ -17,6 +17,8 @@
 #include "io/checkpoint.h"
 #include "io/run_directory.h"
 #include "optim/clip.h"
+#include "train/plan.h"
+#include "train/run_checkpoints.h"
 
 namespace ropd::train {
 namespace {
@@ -71,7 +73,9 @@ SftProgress SftTrainer::step(const ExampleStream& stream) {
   const MinibatchGradient gradient = learner_.gradient(microbatches);
   if (!gradient.is_finite())
     fail("step ", step_ + 1, ": the gradient is not finite (", gradient.not_finite,
-         "); the newest checkpoint is intact, try a lower learning_rate");
+         "); it changed nothing, but the weights may have diverged before: try a lower learning_rate, with "
+         "another "
+         "output");
   result.loss = gradient.sums.weighted_loss;
   result.grad_norm = gradient.norm;
   result.learning_rate = learning_rate_at(config_, step_, total_steps_);
@@ -89,8 +93,15 @@ void SftTrainer::save(const Path& folder) const {
 void SftTrainer::restore(const Path& folder) {
   const Path path = folder / "state.json";
   const Json state = parse_json(read_file(path), path.string());
-  step_ = state.at("step").get<uint64_t>();
-  next_example_ = state.at("next_example").get<uint64_t>();
+  const auto count = [&](const char* name) {
+    const Json value = state.is_object() ? state.value(name, Json()) : Json();
+    if (!value.is_number_unsigned())
+      fail(path.string(), ": ", name, " is ", value.dump().substr(0, 40),
+           ", expected a count (not the state of a fine-tuning run?)");
+    return value.get<uint64_t>();
+  };
+  step_ = count("step");
+  next_example_ = count("next_example");
   learner_.restore(folder, {.updates = step_});
 }
 
@@ -134,40 +145,43 @@ std::unique_ptr<FlatLearner> make_learner(const SftConfig& config,
       AdapterBase(model), first_adapter(*model, *config.adapter, config.seed), learner_config(config));
 }
 
-// The run's folder, new or as it was left, and what it reads.
-struct SftRun {
-  io::RunDirectory directory;
-  io::InputLedger ledger;
-};
-
-SftRun open_run(const SftConfig& config, const std::string& yaml) {
-  const Path output = config.output;
-  const auto hold_all = [&](io::InputLedger& ledger) {
-    for (const auto& [role, files] : sft_inputs(config)) ledger.hold(role, files);
-  };
-  if (std::filesystem::exists(output / "config.yaml")) {
-    if (read_file(output / "config.yaml") != yaml)
-      fail(output.string(),
-           ": holds another run (its config.yaml differs); choose another output or remove it");
-    auto directory = io::RunDirectory::open(output);
-    io::InputLedger ledger(directory.inputs());
-    if (!ledger.config().empty() && ledger.config() != yaml)
-      fail(directory.config().string(), ": edited since the run began; put it back or choose another output");
-    hold_all(ledger);
-    if (ledger.config().empty()) {  // of an earlier version
-      ledger.set_config(yaml);
-      ledger.set_directory(std::filesystem::current_path());
-    }
-    ledger.save();
-    return {std::move(directory), std::move(ledger)};
-  }
-  io::InputLedger ledger(output / "inputs.json", io::InputLedger::New{});
-  hold_all(ledger);
+// What a run reads, held in a ledger that nothing was written of yet.
+io::InputLedger new_ledger(const SftConfig& config, const std::string& yaml) {
+  io::InputLedger ledger(Path(config.output) / "inputs.json", io::InputLedger::New{});
+  for (const auto& [role, files] : sft_inputs(config)) ledger.hold(role, files);
   ledger.set_config(yaml);
   ledger.set_directory(std::filesystem::current_path());
-  auto directory =
-      io::RunDirectory::create(output, yaml, io::describe_environment("ropd sft"), ledger.text());
-  return {std::move(directory), std::move(ledger)};
+  return ledger;
+}
+
+// Whether config.output holds this run already. Fails when it holds another one.
+bool holds_run(const SftConfig& config, const std::string& yaml) {
+  const Path path = Path(config.output) / "config.yaml";
+  if (!std::filesystem::exists(path)) return false;
+  if (read_file(path) != yaml)
+    fail(config.output, ": holds another run (its config.yaml differs); choose another output or remove it");
+  return true;
+}
+
+// As the run was left.
+io::InputLedger open_ledger(const SftConfig& config, const std::string& yaml,
+                            const io::RunDirectory& directory) {
+  io::InputLedger ledger(directory.inputs());
+  if (!ledger.config().empty() && ledger.config() != yaml)
+    fail(directory.config().string(), ": edited since the run began; put it back or choose another output");
+  for (const auto& [role, files] : sft_inputs(config)) ledger.hold(role, files);
+  if (ledger.config().empty()) {  // of an earlier version
+    ledger.set_config(yaml);
+    ledger.set_directory(std::filesystem::current_path());
+  }
+  ledger.save();
+  return ledger;
+}
+
+// The result cannot change unseen either.
+void hold_result(io::InputLedger& ledger, const Path& model) {
+  ledger.hold(kSftResult, io::own_model_files(model));
+  ledger.save();
 }
 
 }  // namespace
@@ -184,24 +198,40 @@ RunOutcome run_sft(const SftConfig& config, const ExampleStream& examples, uint6
                    const std::function<model::Parameters()>& start, std::string yaml) {
   const Path output = config.output;
   if (yaml.empty()) yaml = config_to_yaml(config, true);
-  auto [directory, ledger] = open_run(config, yaml);
+  // A start that is refused leaves nothing: of a new run everything is ready before its folder is made.
+  const bool is_new = !holds_run(config, yaml);
+  std::optional<io::RunDirectory> directory;
+  if (is_new)
+    io::RunDirectory::require_new(output);
+  else
+    directory.emplace(io::RunDirectory::open(output));
+  io::InputLedger ledger = is_new ? new_ledger(config, yaml) : open_ledger(config, yaml, *directory);
   if (std::filesystem::exists(output / "model")) {
+    hold_result(ledger, output / "model");
     log_info(output.string(), ": done already");
     return RunOutcome::done;
   }
   const auto owned_learner = make_learner(config, start);
   FlatLearner& learner = *owned_learner;
+  io::require_free_space(existing_folder(output), 3 * learner.saved_bytes(), "two checkpoints and the model");
+  if (is_new)
+    directory.emplace(
+        io::RunDirectory::create(output, yaml, io::describe_environment("ropd sft"), ledger.text()));
   SftTrainer trainer(config, learner, total_steps);
-  io::CheckpointStore store(directory.checkpoints());
-  if (const auto newest = io::newest_valid_checkpoint(directory.checkpoints())) {
+  io::CheckpointStore store(directory->checkpoints());
+  const io::Retention retention{.keep = config.checkpoint_keep, .keep_steps = {}};
+  if (const auto newest = io::newest_valid_checkpoint(directory->checkpoints())) {
+    bring_back_metrics(directory->metrics(), newest->path);
     trainer.restore(newest->path);
+    store.settle(newest->step, retention);
     log_info("going on from ", newest->path.string());
   }
-  io::require_free_space(output, 3 * learner.saved_bytes(), "two checkpoints and the model");
-  const auto save = [&, &inputs = ledger] {
-    inputs.check();
-    store.save(trainer.steps_done(), {.keep = config.checkpoint_keep, .keep_steps = {}},
-               [&](const Path& folder) { trainer.save(folder); });
+  const auto save = [&] {
+    ledger.check();
+    store.save(trainer.steps_done(), retention, [&](const Path& folder) {
+      trainer.save(folder);
+      keep_metrics(folder, directory->metrics());
+    });
   };
   if (std::filesystem::exists(output / "metrics.jsonl")) {
     write_file_atomically(output / "metrics.jsonl",
@@ -238,6 +268,7 @@ RunOutcome run_sft(const SftConfig& config, const ExampleStream& examples, uint6
   metrics.sync();
   ledger.check();
   learner.save_model(output / "model", kDescription);
+  hold_result(ledger, output / "model");
   return RunOutcome::done;
 }
 

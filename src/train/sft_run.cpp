@@ -8,6 +8,7 @@
 #include "io/checkpoint.h"
 #include "io/jsonl.h"
 #include "io/model_directory.h"
+#include "train/run_checkpoints.h"
 
 namespace ropd::train {
 namespace {
@@ -69,7 +70,12 @@ RunOutcome fine_tune(const SftConfig& config, const std::string& yaml) {
       yaml);
 }
 
-RunOutcome resume_sft(const Path& directory) {
+RunOutcome resume_sft(const Path& directory, bool starts_over) {
+  if (starts_over) {
+    if (fs::exists(directory / "model"))
+      fail(directory.string(), ": is done, its result is model/; to train again choose another output");
+    give_up_checkpoints(io::RunDirectory::open(directory));
+  }
   const std::string yaml = read_file(directory / "config.yaml", 1 << 20);
   return fine_tune(config_of(directory, io::InputLedger(directory / "inputs.json"), yaml), yaml);
 }
@@ -86,7 +92,9 @@ Verification verify_sft_run(const Path& directory) {
       result.damages.push_back((directory / "config.yaml").string() + ": edited since the run began");
     else
       result.found.push_back("config.yaml");
-    const auto damages = ledger.damages(sft_inputs(config_of(directory, ledger, ledger.config())));
+    auto files = sft_inputs(config_of(directory, ledger, ledger.config()));
+    if (fs::exists(directory / "model")) files[kSftResult] = io::own_model_files(directory / "model");
+    const auto damages = ledger.damages(files);
     result.damages.insert(result.damages.end(), damages.begin(), damages.end());
     if (damages.empty()) result.found.push_back("inputs (" + std::to_string(ledger.num_files()) + " files)");
   }

@@ -13,8 +13,8 @@ bool is_sft_run(const Path& directory);
 RunOutcome fine_tune(const SftConfig& config, const std::string& yaml = "");
 
 // Goes on with the settings of the folder. Relative paths begin where the run began; the folder may have been
-// moved.
-RunOutcome resume_sft(const Path& directory);
+// moved. starts_over: gives up the checkpoints (moved aside) and begins at step 0.
+RunOutcome resume_sft(const Path& directory, bool starts_over = false);
 
 // Config, inputs, checkpoints, metrics and the result. Changes nothing.
 Verification verify_sft_run(const Path& directory);

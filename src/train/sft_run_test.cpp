@@ -94,5 +94,58 @@ TEST_F(SftRuns, VerifyNamesWhatIsDamaged) {
   EXPECT_THAT(verify_sft_run(run).damages, Contains(HasSubstr("step-00002/model/model.safetensors")));
 }
 
+TEST_F(SftRuns, VerifyFindsAFlippedWeightOfTheResult) {
+  ASSERT_EQ(fine_tune(config("run")), RunOutcome::done);
+  const Path run = world.path("run");
+  for (const char* name : {"model/model.safetensors", "model/tokenizer.json"}) {
+    const std::string content = read_file(run / name);
+    std::string changed = content;
+    changed[changed.size() - 9] = static_cast<char>(changed[changed.size() - 9] ^ 1);
+    write_file_atomically(run / name, changed);
+    EXPECT_THAT(verify_sft_run(run).damages, testing::ElementsAre(HasSubstr(name))) << name;
+    EXPECT_THAT(test::error_of([&] { (void)fine_tune(config("run")); }), HasSubstr(name))
+        << "nor is it done already";
+    write_file_atomically(run / name, content);
+  }
+  EXPECT_EQ(fine_tune(config("run")), RunOutcome::done);
+  std::filesystem::remove_all(run / "model");
+  EXPECT_THAT(verify_sft_run(run).damages, Contains(HasSubstr("model.safetensors): missing")));
+}
+
+// A kill between the result and the line about it.
+TEST_F(SftRuns, AResultThatIsNotHeldYetIsHeldByTheNextStart) {
+  stopped("run");
+  const std::string before = read_file(world.path("run") / "inputs.json");
+  ASSERT_EQ(fine_tune(config("run")), RunOutcome::done);
+  write_file_atomically(world.path("run") / "inputs.json", before);
+  EXPECT_EQ(fine_tune(config("run")), RunOutcome::done);
+  EXPECT_THAT(read_file(world.path("run") / "inputs.json"), HasSubstr("\"result\""));
+}
+
+TEST_F(SftRuns, StartOverOnRequest) {
+  ASSERT_EQ(fine_tune(config("through")), RunOutcome::done);
+  const Path run = stopped("run");
+  write_file_atomically(run / "checkpoints/step-00001/state.json", "{}");
+  EXPECT_THAT(test::error_of([&] { (void)resume_sft(run); }),
+              HasSubstr("`ropd resume " + run.string() + " --start-over`"));
+  EXPECT_EQ(resume_sft(run, /*starts_over=*/true), RunOutcome::done);
+  EXPECT_EQ(weights("run"), weights("through"));
+  EXPECT_TRUE(std::filesystem::exists(run / "checkpoints.given-up-1/step-00001"));
+  EXPECT_THAT(test::error_of([&] { (void)resume_sft(run, /*starts_over=*/true); }), HasSubstr("is done"));
+}
+
+TEST_F(SftRuns, AModelThatCannotBeTrainedLeavesNoFolder) {
+  SftConfig wrong = config("run");
+  wrong.model = world.path("pairs.jsonl").string();
+  EXPECT_NE(test::error_of([&] { (void)fine_tune(wrong); }), "no error");
+  wrong = config("run");
+  std::filesystem::copy(world.path("student"), world.path("broken"));
+  std::filesystem::resize_file(world.path("broken") / "model.safetensors", 100);
+  wrong.model = world.path("broken").string();
+  EXPECT_THAT(test::error_of([&] { (void)fine_tune(wrong); }), HasSubstr("model.safetensors"));
+  EXPECT_FALSE(std::filesystem::exists(world.path("run")));
+  EXPECT_EQ(fine_tune(config("run")), RunOutcome::done);
+}
+
 }  // namespace
 }  // namespace ropd::train

@@ -172,7 +172,9 @@ void Trainer::count_step(const StepRecord& step) {
   fail("step ", step.step, ": ", state_.skipped_in_a_row,
        " steps in a row had a gradient that is not finite (", step.skip_reason,
        "; first rollout of the last one: query ", open_->rollouts[first].query_id,
-       "); the newest checkpoint is intact, try a lower train.learning_rate");
+       "); they changed nothing, but the weights may have diverged before: try a lower train.learning_rate, "
+       "from "
+       "an older checkpoint (continue_from) where the newest is diverged too");
 }
 
 IterationRecord Trainer::take_record() {
@@ -207,6 +209,11 @@ void Trainer::restore(const Path& checkpoint, const std::vector<StepRecord>& ope
   open_.reset();
   if (saved.minibatches == 0) return;
   open_ = load_open_iteration(checkpoint, supply_.vocab_size());
+  // The last minibatch closes an iteration, so one that is open has some left.
+  if (const size_t count = split(open_->rollouts.size(), config_.train.minibatch).size();
+      saved.minibatches >= count)
+    fail((checkpoint / "state.json").string(), ": ", saved.minibatches,
+         " minibatches are done of an open iteration that has ", count, " (damaged, or changed by hand)");
   open_->minibatches = saved.minibatches;
   open_->means = open_->record.distillation;
   open_->record.steps = open_steps;

@@ -326,7 +326,9 @@ TEST(Trainer, StopsWhenTooManyStepsInARowAreNotFinite) {
       poisoned.world.config("run", {bank_stage(all), "train.iterations=2", "train.max_skipped_steps=5"}));
   PoisonedWorld::poison(w);
   EXPECT_EQ(w.trainer.iterate()->skipped_steps, 3u);
-  EXPECT_THAT(error_of([&] { w.trainer.iterate(); }), HasSubstr("step 5: 5 steps in a row"));
+  EXPECT_THAT(error_of([&] { w.trainer.iterate(); }),
+              testing::AllOf(HasSubstr("step 5: 5 steps in a row"), HasSubstr("may have diverged before"),
+                             HasSubstr("older checkpoint (continue_from)")));
   TrainerWorld never(
       poisoned.world.config("never", {bank_stage(all), "train.iterations=2", "train.max_skipped_steps=0"}));
   PoisonedWorld::poison(never);
@@ -474,6 +476,25 @@ TEST(TheThreeSeams, AGradientThatIsNotFiniteIsNeitherObservedNorApplied) {
   EXPECT_EQ(record->steps[1].skip_reason, "spoilt");
   EXPECT_EQ(record->skipped_steps, 1u);
   EXPECT_EQ(record->step, 3u);
+}
+
+TEST(TheThreeSeams, AnOpenIterationWithoutMinibatchesLeftIsRefused) {
+  const std::vector<std::string> settings = {"curriculum.stages=[{source: current}]"};
+  StagedWorld w(settings, {.on_step = [](const StepRecord&) { request_stop(); }}), later(settings);
+  EXPECT_FALSE(w.trainer.iterate().has_value());
+  clear_stop_request();
+  w.trainer.save(w.folder.path());
+  const Path path = w.folder.path() / "state.json";
+  const std::string state = read_file(path);
+  EXPECT_THAT(state, HasSubstr("\"minibatches\": 1,"));
+  for (const char* wrong : {"3", "4", "18446744073709551615"}) {  // of 4, 4 and 2 responses
+    std::string changed = state;
+    changed.replace(changed.find("\"minibatches\": 1,"), 17, std::string("\"minibatches\": ") + wrong + ",");
+    write_file_atomically(path, changed);
+    EXPECT_THAT(error_of([&] { later.trainer.restore(w.folder.path(), {}); }),
+                testing::AllOf(HasSubstr("state.json: " + std::string(wrong) + " minibatches"),
+                               HasSubstr("has 3 (damaged")));
+  }
 }
 
 TEST(TheThreeSeams, AreSavedAndRestoredWithTheRun) {
