@@ -1,7 +1,6 @@
 #include "tensor/float_storage.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/temporary_file.h"
 
 namespace ropd {
 namespace {
@@ -37,9 +37,10 @@ FloatStorage::FloatStorage(size_t size) : size_(size) {
 
 FloatStorage::FloatStorage(size_t size, const Path& directory) : size_(size) {
   if (size == 0) return;
-  std::string name = (directory / "scratch-XXXXXX").string();
-  const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
-  if (descriptor < 0) fail(name, ": cannot create: ", std::generic_category().message(errno));
+  const Path scratch = directory / "scratch";
+  remove_stale_temporaries(scratch);  // of processes that were killed before the next line but one
+  Path name;
+  const int descriptor = create_temporary(scratch, name);
   ::unlink(name.c_str());
   // Reserved now: a full disk must be an error here, not a bus error at the first touch of a page.
   int error_number = EINTR;

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "support/kill_at_system_call.h"
 #include "support/test_data.h"
 
 namespace ropd {
@@ -31,6 +32,18 @@ TEST(FloatStorage, IsZeroedInAFileThatLeavesNothingBehind) {
   FloatStorage storage(100003, directory.path());
   EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
   expect_zeroed_and_writable(std::move(storage));
+}
+
+TEST(FloatStorage, KilledAtAnySystemCallLeavesNothingThatTheNextOneDoesNotRemove) {
+  const test::TemporaryDirectory directory;
+  int num_left = 0;
+  test::kill_at_every_system_call([] {}, [&] { const FloatStorage storage(8, directory.path()); },
+                                  [&](int call) {
+                                    num_left += !std::filesystem::is_empty(directory.path());
+                                    const FloatStorage storage(8, directory.path());
+                                    EXPECT_TRUE(std::filesystem::is_empty(directory.path())) << call;
+                                  });
+  EXPECT_GT(num_left, 0) << "no kill between the making of the file and the removal of its name";
 }
 
 TEST(FloatStorage, RefusesAFolderThatIsNotThere) {
