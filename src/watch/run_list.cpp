@@ -50,6 +50,8 @@ bool is_graph(const Path& file) {
 
 // The newest whole line with "kind": "iteration"; null when there is none or it cannot be read.
 Json last_iteration(const Path& metrics) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(metrics, ignored)) return nullptr;  // opening a pipe would wait for ever
   std::ifstream file(metrics, std::ios::binary | std::ios::ate);
   if (!file) return nullptr;
   const auto size = static_cast<uint64_t>(file.tellg());

@@ -1,6 +1,7 @@
 #include "watch/run_list.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -121,6 +122,15 @@ TEST_F(RunListTest, ABrokenFileIsNoReasonToFail) {
   list.refresh(1000);
   EXPECT_TRUE(summary_json(*list.find("a"))["last"].is_null());
   EXPECT_TRUE(summary_json(*list.find("b"))["last"].is_null());
+}
+
+TEST_F(RunListTest, APipeIsNotWaitedFor) {
+  std::filesystem::create_directory(directory_ / "a");
+  for (const char* name : {"a/metrics.jsonl", "a/progress.json", "x.graph.json"})
+    ASSERT_EQ(::mkfifo((directory_ / name).c_str(), 0600), 0);
+  RunList list(directory_.path());
+  list.refresh(1000);
+  EXPECT_TRUE(summary_json(*list.find("a"))["last"].is_null());
 }
 
 }  // namespace
