@@ -157,16 +157,16 @@ std::vector<uint32_t> parse_budgets(const std::string& text) {
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
     std::string_view part = std::string_view(text).substr(begin, end - begin);
+    constexpr uint64_t kMost = uint64_t{1} << 24;
     uint64_t unit = 1, value = 0;
     if (part.ends_with('K') || part.ends_with('k')) {
       unit = 1024;
       part.remove_suffix(1);
     }
     const auto [last, status] = std::from_chars(part.data(), part.data() + part.size(), value);
-    if (status != std::errc() || last != part.data() + part.size() || value == 0 ||
-        value > (uint64_t{1} << 24))
+    if (status != std::errc() || last != part.data() + part.size() || value == 0 || value > kMost / unit)
       fail("budgets '", text, "': '", text.substr(begin, end - begin),
-           "' is not a number of tokens (4096 or 4K)");
+           "' is not a number of tokens from 1 to ", kMost, " (4096 or 4K)");
     budgets.push_back(uint32_t(value * unit));
     begin = end + 1;
   }

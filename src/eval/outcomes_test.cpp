@@ -156,7 +156,8 @@ TEST_F(ScoringFiles, BrokenLineStopsScoringWithItsPlace) {
 
 TEST(Budgets, AreParsedAndSorted) {
   EXPECT_EQ(parse_budgets("8K,4096,8192,32k"), (std::vector<uint32_t>{4096, 8192, 32768}));
-  for (const char* wrong : {"", "4K,", "x", "0", "-1", "4.5", "4KK"})
+  EXPECT_EQ(parse_budgets("16384K"), std::vector<uint32_t>{1 << 24});
+  for (const char* wrong : {"", "4K,", "x", "0", "-1", "4.5", "4KK", "4194308K", "16385K", "16777217"})
     EXPECT_THROW(parse_budgets(wrong), Error) << wrong;
 }
 
