@@ -145,7 +145,9 @@ void find_rollouts(RunData& run) {
 // A step of supervised fine-tuning as a point of the training curves.
 IterationRecord fine_tuning_record(const Json& row, const std::string& where) {
   IterationRecord record;
-  record.step = record.iteration = static_cast<uint64_t>(std::max(1.0, number_at(row, "step", where)));
+  const double step = number_at(row, "step", where);
+  if (!(step >= 0 && step <= 0x1p53)) fail(where, ": step ", step, ", expected the number of a step");
+  record.step = record.iteration = std::max<uint64_t>(1, static_cast<uint64_t>(step));
   record.source = "pairs";
   record.loss = number_at(row, "loss", where);
   record.grad_norm = number_at(row, "grad_norm", where);

@@ -113,6 +113,11 @@ TEST_F(RunDirectory, StepsOfFineTuningAreItsTrainingCurve) {
   EXPECT_EQ(run.iterations[0].grad_norm, 2.5);
   test::write_text(run_ / "metrics.jsonl", "{\"loss\":1}\n");
   EXPECT_THAT(error(run_.string()), HasSubstr("metrics.jsonl:1: \"step\" is missing"));
+  for (const char* step : {"1e300", "-5"}) {
+    test::write_text(run_ / "metrics.jsonl",
+                     "{\"loss\":1,\"grad_norm\":1,\"step\":" + std::string(step) + "}\n");
+    EXPECT_THAT(error(run_.string()), HasSubstr("expected the number of a step"));
+  }
 }
 
 TEST_F(RunDirectory, WhatIsNoRunIsRefused) {
