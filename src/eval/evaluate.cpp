@@ -14,6 +14,7 @@
 #include "eval/responses.h"
 #include "eval/summary.h"
 #include "io/checked_lines.h"
+#include "io/damages.h"
 #include "io/durable_folder.h"
 #include "rollout/streams.h"
 #include "stats/evaluation.h"
@@ -64,8 +65,10 @@ bool is_compared(const std::string& key) {
   return key != "model" && key != "suite" && key != "suite_file" && key != "data";
 }
 
+// A path need not be UTF-8; those in the record are there for people.
 void write_record(const Path& directory, const Json& record) {
-  write_file_atomically(directory / "generation.json", sealed(record).dump(2) + "\n");
+  write_file_atomically(directory / "generation.json",
+                        sealed(record).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 // What generation.json of an evaluation says; written into a new folder. In an old one, fails unless it says
@@ -141,20 +144,17 @@ void check_generated(const Path& directory) {
   if (!record.is_object() || !record.contains(kResponses) || !std::filesystem::exists(path)) return;
   // A kill between the hash and the file in its place.
   if (is_unfinished(path)) return;
-  stats::check_responses(directory, record.value(kResponses, ""));
+  const Json& hash = record.at(kResponses);
+  if (!hash.is_string())
+    fail((directory / "generation.json").string(), ": ", kResponses, " is ", hash.dump().substr(0, 60),
+         ", expected a text (edited or damaged)");
+  stats::check_responses(directory, hash.get<std::string>());
 }
 
 std::vector<std::string> evaluation_damages(const Path& directory) {
   std::vector<std::string> damages;
-  const auto look = [&](auto&& check) {
-    try {
-      check();
-    } catch (const Error& error) {
-      damages.emplace_back(error.what());
-    }
-  };
-  look([&] { check_generated(directory); });
-  look([&] {
+  io::finds_whole(damages, [&] { check_generated(directory); });
+  io::finds_whole(damages, [&] {
     if (std::filesystem::exists(directory / "summary.json")) (void)stats::read_summary(directory);
   });
   return damages;
@@ -185,7 +185,8 @@ Json generation_record(const rollout::Generator& generator, const Suite& suite,
 
 GenerationResult generate_responses(rollout::Generator& generator, const Suite& suite,
                                     const text::Tokenizer& tokenizer, const text::ChatTemplate& chat_template,
-                                    const Path& directory, const GenerationOrigin& origin) {
+                                    const Path& directory, const GenerationOrigin& origin,
+                                    const std::function<void()>& check) {
   const Path path = directory / "responses.jsonl";
   io::make_durable_folder(directory);
   const Json record =
@@ -221,6 +222,7 @@ GenerationResult generate_responses(rollout::Generator& generator, const Suite& 
   uint64_t num_durable = 0;
   rollout::RunHooks hooks;
   hooks.on_done = [&](size_t index, Rollout&& rollout) {
+    if (check) check();
     rollout.text = tokenizer.decode(rollout.response_ids);
     file->append_unsynced(
         io::with_checksum(response_line(rollout, suite.benchmarks[missing[index].benchmark].name)));

@@ -5,6 +5,7 @@
 // or were changed afterwards is refused, naming the difference.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "base/file.h"
@@ -38,10 +39,12 @@ Json generation_record(const rollout::Generator& generator, const Suite& suite,
                        const text::Tokenizer& tokenizer, const text::ChatTemplate& chat_template,
                        const GenerationOrigin& origin);
 
-// Fills DIRECTORY/responses.jsonl. The folder is made when it is absent.
+// Fills DIRECTORY/responses.jsonl. The folder is made when it is absent. `check` is called before a response is
+// kept: one that fails keeps it out and ends the work. May be empty.
 GenerationResult generate_responses(rollout::Generator& generator, const Suite& suite,
                                     const text::Tokenizer& tokenizer, const text::ChatTemplate& chat_template,
-                                    const Path& directory, const GenerationOrigin& origin);
+                                    const Path& directory, const GenerationOrigin& origin,
+                                    const std::function<void()>& check = {});
 
 // Writes summary.json, sealed, and summary.md into the folder. `about` is what generation.json says, or null for
 // responses from elsewhere.

@@ -262,5 +262,41 @@ TEST_F(Evaluate, WritesSummaryAndTable) {
   EXPECT_THAT(read_file(directory_ / "full/summary.md"), HasSubstr("Budget 24 tokens"));
 }
 
+TEST_F(Evaluate, ARecordWithAHashThatIsNoTextIsNamed) {
+  std::filesystem::create_directories(directory_ / "odd");
+  write_file_atomically(directory_ / "odd/responses.jsonl", "{}\n");
+  write_file_atomically(directory_ / "odd/generation.json", R"({"responses_sha256": 5})");
+  EXPECT_THAT(evaluation_damages(directory_ / "odd"),
+              ::testing::ElementsAre(HasSubstr("generation.json: responses_sha256 is 5, expected a text")));
+}
+
+TEST_F(Evaluate, AModelInAFolderWhoseNameIsNotUtf8IsNamedAsFarAsItCanBe) {
+  auto used = engine();
+  const auto make = [&] {
+    return generate_responses(
+        used, suite_, tokenizer_, template_, directory_ / "full",
+        {"models/\xff", rollout::weights_fingerprint(parameters_.weights()), 1, "suite\xff.yaml", "data"});
+  };
+  EXPECT_TRUE(make().is_finished);
+  EXPECT_EQ(read_generation_record(directory_ / "full").at("model"), "models/\xef\xbf\xbd");
+  EXPECT_EQ(make().num_kept, 10u) << "the same evaluation";
+}
+
+TEST_F(Evaluate, AResponseWhoseCheckFailsIsNotKept) {
+  auto used = engine();
+  const auto make = [&](const std::function<void()>& check) {
+    return generate_responses(used, suite_, tokenizer_, template_, directory_ / "full",
+                              {"m", rollout::weights_fingerprint(parameters_.weights()), 1}, check);
+  };
+  int num_checks = 0;
+  EXPECT_EQ(error([&] {
+              make([&] {
+                if (++num_checks == 4) fail("changed");
+              });
+            }),
+            "changed");
+  EXPECT_EQ(make({}).num_kept, 3u);
+}
+
 }  // namespace
 }  // namespace ropd::eval

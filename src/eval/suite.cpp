@@ -54,9 +54,19 @@ std::string digest_of_questions(const std::vector<Query>& questions) {
   return sha256(content);
 }
 
+SuiteConfig read_suite(const std::string& name_or_file) {
+  const auto built_in = built_in_suite(name_or_file);
+  if (!built_in && !std::filesystem::exists(name_or_file))
+    fail("suite '", name_or_file, "': neither a file nor a built-in suite (three, eight)");
+  auto config =
+      built_in ? parse_config<SuiteConfig>(*built_in, name_or_file) : load_config<SuiteConfig>(name_or_file);
+  if (config.name.empty()) config.name = Path(name_or_file).stem().string();
+  return config;
+}
+
 Benchmark load_benchmark(const BenchmarkConfig& config, const SuiteConfig& suite,
                          const Path& data_directory) {
-  const Path path = Path(config.file).is_absolute() ? Path(config.file) : data_directory / config.file;
+  const Path path = data_directory / config.file;  // an absolute one stays as it is
   if (!std::filesystem::exists(path))
     fail("suite '", suite.name, "': benchmark '", config.name, "' names ", path.string(),
          ", which does not exist (wrong --data?)");
@@ -133,14 +143,16 @@ std::optional<std::string_view> built_in_suite(std::string_view name) {
   return std::nullopt;
 }
 
+std::map<std::string, Path> benchmark_files(const std::string& name_or_file, const Path& data_directory) {
+  std::map<std::string, Path> files;
+  for (const auto& benchmark : read_suite(name_or_file).benchmarks)
+    files[benchmark.name] = data_directory / benchmark.file;
+  return files;
+}
+
 Suite load_suite(const std::string& name_or_file, const Path& data_directory) {
-  const auto built_in = built_in_suite(name_or_file);
-  if (!built_in && !std::filesystem::exists(name_or_file))
-    fail("suite '", name_or_file, "': neither a file nor a built-in suite (three, eight)");
-  auto config =
-      built_in ? parse_config<SuiteConfig>(*built_in, name_or_file) : load_config<SuiteConfig>(name_or_file);
+  const SuiteConfig config = read_suite(name_or_file);
   Suite suite;
-  if (config.name.empty()) config.name = Path(name_or_file).stem().string();
   suite.name = config.name;
   for (const auto& benchmark : config.benchmarks)
     suite.benchmarks.push_back(load_benchmark(benchmark, config, data_directory));

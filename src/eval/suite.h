@@ -4,6 +4,7 @@
 // ids, answers. Constant afterwards.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -88,6 +89,9 @@ struct Suite {
 // Fails for a missing file, a wrong count, an absent answer or one of the wrong format, and repeated ids,
 // naming file and line.
 Suite load_suite(const std::string& name_or_file, const Path& data_directory);
+
+// Where the questions of each benchmark lie, by its name, whether the files exist or not. Reads the suite only.
+std::map<std::string, Path> benchmark_files(const std::string& name_or_file, const Path& data_directory);
 
 // The built-in suite's YAML text, or nothing for another name.
 std::optional<std::string_view> built_in_suite(std::string_view name);

@@ -109,5 +109,13 @@ TEST(Suite, IntegersAsBenchmarksWriteThem) {
     EXPECT_FALSE(is_integer_answer(text)) << text;
 }
 
+TEST_F(SuiteFiles, AreKnownByBenchmark) {
+  write("suite.yaml",
+        "name: mine\nbenchmarks:\n  - {name: a, file: sub/a.jsonl}\n  - {name: b, file: /far/b.jsonl}\n");
+  EXPECT_THAT(benchmark_files((directory_ / "suite.yaml").string(), "data"),
+              ::testing::ElementsAre(::testing::Pair("a", Path("data/sub/a.jsonl")),
+                                     ::testing::Pair("b", Path("/far/b.jsonl"))));
+}
+
 }  // namespace
 }  // namespace ropd::eval

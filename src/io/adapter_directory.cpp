@@ -203,7 +203,8 @@ std::string adapter_config_json(const AdapterConfig& adapter, const std::string&
   if (adapter.alpha == std::floor(adapter.alpha) && std::abs(adapter.alpha) < 1e15)
     json["lora_alpha"] = static_cast<int64_t>(adapter.alpha);  // a whole number in PEFT
   if (!adapter.targets.empty()) json["target_modules"] = adapter.targets;
-  return json.dump(2) + "\n";
+  // A path need not be UTF-8; where its base is not found, --base says where it lies.
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::vector<AdapterMatrix> adapter_matrices(const ModelConfig& model, const AdapterConfig& adapter,

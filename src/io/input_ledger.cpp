@@ -12,6 +12,11 @@ namespace {
 
 constexpr int kFormat = 1;
 
+// A path need not be UTF-8.
+std::string text_of(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
 std::string title(const std::string& role, const Path& path) { return role + " (" + path.string() + ")"; }
 
 Json write_identity(const FileIdentity& identity) {
@@ -65,7 +70,7 @@ InputLedger::InputLedger(Path path) : path_(std::move(path)) {
   try {
     const std::string expected = json.at("sha256");
     json.erase("sha256");
-    if (sha256(json.dump()) != expected)
+    if (sha256(text_of(json)) != expected)
       fail(path_.string(), ": its content does not match its own SHA-256 (damaged, or changed by hand)");
     if (json.at("format") != kFormat)
       fail(path_.string(), ": format ", json.at("format").dump(), ", this program reads ", kFormat,
@@ -95,8 +100,8 @@ std::string InputLedger::text() const {
       file["path"] = held.path.string();
       json["files"].push_back(std::move(file));
     }
-  json["sha256"] = sha256(json.dump());
-  return json.dump(1) + "\n";
+  json["sha256"] = sha256(text_of(json));
+  return text_of(json, 1) + "\n";
 }
 
 void InputLedger::save() const { write_file_atomically(path_, text()); }
@@ -148,8 +153,8 @@ void InputLedger::check() {
   if (has_changed) save();
 }
 
-std::vector<std::string> InputLedger::damages(
-    const std::map<std::string, std::vector<InputFile>>& now) const {
+std::vector<std::string> InputLedger::damages(const std::map<std::string, std::vector<InputFile>>& now,
+                                              const ContentHash& hash) const {
   std::vector<std::string> damages;
   for (const auto& [role, files] : roles_) {
     const auto found = now.find(role);
@@ -161,7 +166,7 @@ std::vector<std::string> InputLedger::damages(
           path = file->path;
       if (!std::filesystem::exists(path)) {
         damages.push_back(title(role, path) + ": missing");
-      } else if (content_hash(path) != held.identity.hash) {
+      } else if (hash(path) != held.identity.hash) {
         damages.push_back(title(role, path) + ": its content is not what the run began with");
       }
     }

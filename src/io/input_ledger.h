@@ -3,6 +3,7 @@
 // different (file_identity.h) and at `ropd verify`. A file that was moved, copied or touched is the same
 // file; one with another content is refused by name.
 #pragma once
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@ std::vector<InputFile> model_files(const Path& directory, const Path& base = {})
 // Without an adapter's base.
 std::vector<InputFile> own_model_files(const Path& directory);
 
+using ContentHash = std::function<std::string(const Path&)>;
+
 // Not thread-safe; one process at a time (RunDirectory holds the lock).
 class InputLedger {
  public:
@@ -40,8 +43,10 @@ class InputLedger {
   void forget(const std::string& role) { roles_.erase(role); }
   // Looks at everything held in this session. Fails naming the file whose content changed.
   void check();
-  // Reads everything that is held as it lies now, whatever its stamps say. One sentence for each damage.
-  std::vector<std::string> damages(const std::map<std::string, std::vector<InputFile>>& now) const;
+  // Reads everything that is held as it lies now, whatever its stamps say. One sentence for each damage. `hash` is
+  // content_hash or one that remembers: the runs of a study share their inputs.
+  std::vector<std::string> damages(const std::map<std::string, std::vector<InputFile>>& now,
+                                   const ContentHash& hash = content_hash) const;
 
   size_t num_files() const;
   // SHA-256 over names and contents of a role's files; empty when it is not held.
@@ -56,7 +61,7 @@ class InputLedger {
   const Path& directory() const { return directory_; }
   void set_directory(const Path& directory) { directory_ = directory; }
 
-  std::string text() const;  // of the file
+  std::string text() const;  // of the file; what is not UTF-8 in a path is replaced, for people to read
   void save() const;         // durable
 
  private:

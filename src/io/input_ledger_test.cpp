@@ -133,5 +133,27 @@ TEST_F(Ledger, ItsOwnDamageIsSeen) {
   EXPECT_THAT(refusal(), HasSubstr("not the list of a run's inputs"));
 }
 
+// A run that begins in a folder with such a name.
+TEST_F(Ledger, PathsNeedNotBeUtf8) {
+  write("dir\xff/bank.jsonl", "row");
+  InputLedger ledger(path("odd.json"));
+  ledger.hold("bank", {{"", path("dir\xff/bank.jsonl")}});
+  ledger.set_directory(path("dir\xff"));
+  ledger.save();
+  InputLedger again(path("odd.json"));
+  EXPECT_NO_THROW(again.hold("bank", {{"", path("dir\xff/bank.jsonl")}}));
+  EXPECT_EQ(again.hash_of("bank"), ledger.hash_of("bank"));
+}
+
+TEST_F(Ledger, AsksForTheHashOfEveryFileAsItIsTold) {
+  std::vector<std::string> asked;
+  const auto damages = InputLedger(path("inputs.json")).damages({}, [&](const Path& file) {
+    asked.push_back(file.filename().string());
+    return content_hash(file);
+  });
+  EXPECT_THAT(damages, testing::IsEmpty());
+  EXPECT_THAT(asked, testing::UnorderedElementsAre("bank.jsonl", "config.json", "model.safetensors"));
+}
+
 }  // namespace
 }  // namespace ropd::io

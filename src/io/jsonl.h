@@ -34,6 +34,8 @@ class JsonlReader {
   std::optional<JsonlLine> next();
   // "file:17", the beginning of every error about a line.
   std::string where(uint64_t line_number) const;
+  // All of it, as it is read: uncompressed.
+  std::string_view text() const { return text_; }
   // Bytes consumed so far and in all, for progress.
   uint64_t position() const { return position_; }
   uint64_t size() const { return text_.size(); }

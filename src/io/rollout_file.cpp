@@ -199,8 +199,23 @@ ParsedRollout parse_rollout(std::string_view line, std::string_view where, const
   return RowReader(where, limits).read(parser, line);
 }
 
+namespace {
+
+// `found`: the SHA-256 of the bank's text as it is now.
+void check_content(const Path& bank, const BankMeta& meta, const std::string& found) {
+  if (meta.content.empty() || found == meta.content) return;  // the former: of an earlier version
+  fail(bank.string(),
+       ": its content is not what its description says (a row was changed, or a copy cut short); put the old "
+       "file back, move it away, or, if the change is meant, remove ",
+       bank_meta_path(bank).string());
+}
+
+}  // namespace
+
 std::vector<Rollout> read_rollouts(const Path& path, const RolloutLimits& limits) {
+  const auto meta = read_bank_meta(path);
   JsonlReader reader(path);
+  if (meta && !meta->content.empty()) check_content(path, *meta, sha256(reader.text()));
   dom::parser parser;
   std::vector<Rollout> rollouts;
   std::unordered_map<std::string, uint32_t> unnumbered;
@@ -217,6 +232,9 @@ std::vector<Rollout> read_rollouts(const Path& path, const RolloutLimits& limits
     rollouts.push_back(std::move(parsed.rollout));
   }
   if (rollouts.empty()) fail(path.string(), ": holds no rollouts");
+  if (meta && meta->count != rollouts.size())
+    fail(path.string(), ": ", rollouts.size(), " rollouts, its description says ", meta->count,
+         " (cut or edited file?)");
   return rollouts;
 }
 
@@ -229,6 +247,7 @@ void write_rollouts(const Path& path, std::span<const Rollout> rollouts) {
 // --- how a bank was made ---
 
 Path bank_meta_path(const Path& bank) { return sibling(bank, ".meta.json"); }
+Path bank_partial_path(const Path& bank) { return sibling(bank, ".partial.jsonl"); }
 
 std::optional<BankMeta> read_bank_meta(const Path& bank) {
   const Path path = bank_meta_path(bank);
@@ -249,7 +268,10 @@ std::optional<BankMeta> read_bank_meta(const Path& bank) {
                     .count = json.at("count"),
                     .content = json.value("content", "")};
   } catch (const Json::exception& error) {
-    fail(path.string(), ": not the description of a bank: ", error.what());
+    fail(path.string(), ": not the description of a bank: ", error.what(),
+         " (damaged? What belongs to something else "
+         "cannot lie under this name beside ",
+         bank.filename().string(), ")");
   }
 }
 
@@ -269,7 +291,9 @@ void write_bank_meta(const Path& bank, const BankMeta& meta) {
                                        {"requests_fingerprint", meta.requests_fingerprint},
                                        {"count", meta.count},
                                        {"content", meta.content}};
-  write_file_atomically(bank_meta_path(bank), json.dump(2) + "\n");
+  // A path need not be UTF-8; the model's is there for people.
+  write_file_atomically(bank_meta_path(bank),
+                        json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace
@@ -299,15 +323,8 @@ std::string bank_difference(const BankMeta& found, const BankMeta& expected) {
 }
 
 std::string bank_damage(const Path& bank) {
-  const auto meta = read_bank_meta(bank);
-  if (meta && !meta->content.empty() && sha256_file(bank) != meta->content)
-    return bank.string() +
-           ": its content is not what its description says (a row was changed, or a copy cut short)";
   try {
-    const size_t rows = read_rollouts(bank).size();
-    if (meta && meta->count != rows)
-      return bank.string() + ": " + std::to_string(rows) + " rollouts, its description says " +
-             std::to_string(meta->count) + " (cut or edited file?)";
+    (void)read_rollouts(bank);
   } catch (const Error& error) {
     return error.what();
   }
@@ -315,7 +332,7 @@ std::string bank_damage(const Path& bank) {
 }
 
 void remove_bank(const Path& bank) {
-  for (const Path& path : {bank, bank_meta_path(bank), sibling(bank, ".partial.jsonl")})
+  for (const Path& path : {bank, bank_meta_path(bank), bank_partial_path(bank)})
     std::filesystem::remove(path);
 }
 
@@ -324,7 +341,7 @@ void remove_bank(const Path& bank) {
 BankStream::BankStream(Path bank, std::vector<RolloutKey> requests, const BankMeta& meta,
                        const RolloutLimits& limits)
     : bank_(std::move(bank)),
-      partial_(sibling(bank_, ".partial.jsonl")),
+      partial_(bank_partial_path(bank_)),
       requests_(std::move(requests)),
       lines_(requests_.size()),
       meta_(meta) {
@@ -352,6 +369,7 @@ BankStream::BankStream(Path bank, std::vector<RolloutKey> requests, const BankMe
     write_bank_meta(bank_, meta);
   }
   if (has_bank) {
+    check_content(bank_, *read_bank_meta(bank_), sha256_file(bank_));
     is_finished_ = true;
     num_done_ = requests_.size();
     file_.reset();

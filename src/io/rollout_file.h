@@ -36,7 +36,8 @@ struct ParsedRollout {
 ParsedRollout parse_rollout(std::string_view line, std::string_view where, const RolloutLimits& limits);
 
 // All rollouts in file order. A row without `sample` gets the number of earlier such rows of its query.
-// Fails for an empty file, a broken row and a (query_id, sample) that occurs twice.
+// Fails for an empty file, a broken row and a (query_id, sample) that occurs twice; and, where the description
+// of a bank lies beside the file, for any other content than it speaks of. A file without one is the user's own.
 [[nodiscard]] std::vector<Rollout> read_rollouts(const Path& path, const RolloutLimits& limits = {});
 
 // The whole file at once, in the given order.
@@ -66,6 +67,7 @@ struct BankMeta {
 };
 
 Path bank_meta_path(const Path& bank);                                   // banks/initial.meta.json
+Path bank_partial_path(const Path& bank);                                // banks/initial.partial.jsonl
 [[nodiscard]] std::optional<BankMeta> read_bank_meta(const Path& bank);  // nothing when there is no such file
 // Begins a model_fingerprint that covers every weight. Those of earlier versions looked at some of the
 // weights and cannot be compared with these: they agree with all of them.
@@ -76,8 +78,7 @@ inline constexpr const char* kFingerprintOfAllValues = "all:";
 // compared.
 [[nodiscard]] std::string bank_difference(const BankMeta& found, const BankMeta& expected);
 
-// What is wrong with a finished bank, a sentence that begins with the file: rows that cannot be read, another
-// content or count than its description says. Empty when it is whole.
+// Why read_rollouts refuses a bank, a sentence that begins with the file. Empty when it is whole.
 [[nodiscard]] std::string bank_damage(const Path& bank);
 
 // The bank, its description and what an interrupted stream left of it.
@@ -91,7 +92,7 @@ class BankStream {
  public:
   // Opens a new bank or one that was interrupted; what is there is kept, a torn or broken tail is cut off.
   // Fails when the bank or its partial was made in another way (meta differs) or holds responses that were
-  // not requested.
+  // not requested, and when a finished bank is not what was written.
   BankStream(Path bank, std::vector<RolloutKey> requests, const BankMeta& meta,
              const RolloutLimits& limits = {});
 

@@ -290,6 +290,69 @@ TEST(BankStream, AFinishedBankIsDescribedWithItsContent) {
   EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
 
+// A finished bank with one digit of a response changed; every row can still be read.
+void write_changed_bank(const Path& bank) {
+  {
+    BankStream stream(bank, requests(), kMeta);
+    fill(stream, 100, 0);
+    stream.finish();
+  }
+  std::string text = read_file(bank);
+  const size_t digit = text.find("\"response_ids\":[") + 16;
+  text[digit] = text[digit] == '1' ? '2' : '1';
+  write_file_atomically(bank, text);
+}
+
+TEST(ReadRollouts, RefusesAnotherContentThanItsDescriptionSpeaksOf) {
+  test::TemporaryDirectory directory;
+  const Path bank = directory / "initial.jsonl";
+  write_changed_bank(bank);
+  try {
+    (void)read_rollouts(bank);
+    FAIL() << "read in silence";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr(bank.string() + ": its content is not what its description says"));
+  }
+  std::filesystem::rename(bank, directory / "mine.jsonl");
+  EXPECT_EQ(read_rollouts(directory / "mine.jsonl").size(), 12u) << "without a description: the user's own";
+}
+
+// Descriptions of earlier versions know the number of rows only.
+TEST(ReadRollouts, CountsTheRowsOfABankWhoseDescriptionHasNoHash) {
+  test::TemporaryDirectory directory;
+  const Path bank = directory / "initial.jsonl";
+  { BankStream stream(bank, requests(), kMeta); }
+  write_file_atomically(bank, uninterrupted_bank());
+  EXPECT_EQ(read_rollouts(bank).size(), 12u);
+  write_file_atomically(bank, uninterrupted_bank().substr(0, uninterrupted_bank().find('\n')));
+  EXPECT_THROW((void)read_rollouts(bank), Error);
+}
+
+TEST(BankStream, RefusesAFinishedBankThatWasChanged) {
+  test::TemporaryDirectory directory;
+  const Path bank = directory / "initial.jsonl";
+  write_changed_bank(bank);
+  const std::string before = read_file(bank);
+  EXPECT_THROW(BankStream(bank, requests(), kMeta), Error);
+  EXPECT_EQ(read_file(bank), before);
+}
+
+TEST(BankMeta, NamesAModelWhosePathIsNotUtf8AsFarAsItCanBe) {
+  test::TemporaryDirectory directory;
+  BankMeta meta = kMeta;
+  meta.model = "models/\xff";
+  { BankStream stream(directory / "initial.jsonl", requests(), meta); }
+  EXPECT_EQ(read_bank_meta(directory / "initial.jsonl")->model, "models/\xef\xbf\xbd");
+  EXPECT_NO_THROW(BankStream(directory / "initial.jsonl", requests(), meta));
+}
+
+TEST(BankMeta, OfSomethingElseIsNamed) {
+  test::TemporaryDirectory directory;
+  write_rollouts(directory / "b.jsonl", std::vector<Rollout>{rollout_of("q", 1)});
+  write_file_atomically(directory / "b.meta.json", "{\"license\": \"none\"}");
+  EXPECT_THAT(bank_damage(directory / "b.jsonl"), HasSubstr("b.meta.json: not the description of a bank"));
+}
+
 TEST(BankMeta, FingerprintsOfEarlierVersionsCannotBeCompared) {
   EXPECT_TRUE(fingerprints_agree("all:12", "all:12"));
   EXPECT_FALSE(fingerprints_agree("all:12", "all:13"));

@@ -160,7 +160,8 @@ void write_index(const Path& path, const std::vector<Shard>& shards,
 std::string model_card(const std::string& library, const std::string& base_model,
                        const std::string& description, const Path& place) {
   std::string card = "---\nlibrary_name: " + library + "\npipeline_tag: text-generation\n";
-  if (!base_model.empty()) card += "base_model: " + Json(base_model).dump() + "\n";  // JSON text is YAML text
+  if (!base_model.empty())  // JSON text is YAML text; a path need not be UTF-8
+    card += "base_model: " + Json(base_model).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   card += "tags:\n- on-policy-distillation\n- ropd\n---\n\n# " + place.filename().string() + "\n\n";
   card += description.empty() ? "Written by ropd.\n" : description + "\n";
   return card;

@@ -36,6 +36,8 @@ struct BankOptions {
   std::string stage = "rollouts";                                  // name of the progress line
   std::function<std::string(std::span<const Token>)> decode = {};  // fills `text`; may be empty
   std::function<void(size_t request, Token token)> on_token = {};  // live display; may be empty
+  // Called before a response is kept: one that fails keeps it out and ends the work. May be empty.
+  std::function<void()> check = {};
   // As in RunHooks; responses that were there before are not heard of. May be empty.
   uint32_t scores_top_k = 0;
   std::function<void(size_t request, Scores&& scores)> on_scores = {};

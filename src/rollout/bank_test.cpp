@@ -204,6 +204,21 @@ TEST_F(BankTest, ReadingChecksModelCountAndVocabulary) {
               testing::HasSubstr("its content is not what its description says"));
 }
 
+TEST_F(BankTest, AResponseWhoseCheckFailsIsNotKept) {
+  const Path path = directory_ / "bank.jsonl";
+  make(directory_ / "whole.jsonl");
+  size_t num_checks = 0;
+  EXPECT_EQ(error_of([&] {
+              make(path, {.check = [&] {
+                     if (++num_checks == 8) fail("changed");
+                   }});
+            }),
+            "changed");
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_EQ(make(path).num_kept, 7u);
+  EXPECT_EQ(read_file(path), read_file(directory_ / "whole.jsonl"));
+}
+
 TEST(MakeRequests, NumbersSamplesFromTheGivenOne) {
   const std::vector<PromptedQuery> queries = {{"a", {1}, "x"}, {"b", {2, 3}, "y"}};
   const auto requests = make_requests(queries, 10, 2, {5, "test"});

@@ -12,6 +12,7 @@ RunSummary stream_rows(Generator& generator, std::span<const Request> requests,
   Progress progress(options.stage, requests.size(), "tok");
   RunHooks hooks;
   hooks.on_done = [&](size_t index, Rollout&& rollout) {
+    if (options.check) options.check();
     if (options.decode) rollout.text = options.decode(rollout.response_ids);
     waiting[index] = io::rollout_line(rollout);
     for (; num_written < waiting.size() && !waiting[num_written].empty(); ++num_written) {
