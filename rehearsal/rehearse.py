@@ -29,7 +29,8 @@ class Rehearsal:
         self.run_directory = self.out / "run"
         self.log = self.out / "rehearsal.log"
         # Tokens of a response, of the long step, of the evaluation (several; one).
-        self.longest, self.long_step_tokens = (192, 1024) if self.quick else (4096, 16384)
+        self.longest = arguments.longest or (192 if self.quick else 4096)
+        self.long_step_tokens = 1024 if self.quick else 16384
         self.eval_several, self.eval_one = (256, 512) if self.quick else (16384, 32768)
         self.facts = json.loads(self.record_file.read_text()) if self.record_file.exists() else {}
 
@@ -193,8 +194,10 @@ class Rehearsal:
             settings["eos_token_id"] = NEVER
             (endless / name).unlink(missing_ok=True)
             (endless / name).write_text(json.dumps(settings, indent=2) + "\n")
-        facts = {}
+        facts = {name: done for name, done in self.facts.get("long_eval", {}).items() if isinstance(done, dict)}
         for name, count, tokens in (("several", 3, self.eval_several), ("one", 1, self.eval_one)):
+            if name in facts:
+                continue
             questions = (self.data / "benchmarks" / "aime24.jsonl").read_text().splitlines()[:count]
             (self.out / f"{name}.jsonl").write_text("\n".join(questions) + "\n")
             suite = self.out / f"{name}.yaml"
@@ -203,7 +206,7 @@ class Rehearsal:
             measured = self.must([self.program, "eval", "--model", endless, "--suite", suite, "--data", self.out,
                                   "--max-tokens", tokens, "--budgets", budgets, "--out", self.out / "eval" / name])
             facts[name] = measured.facts() | {"responses": count, "tokens": tokens}
-        self.keep("long_eval", facts)
+            self.keep("long_eval", facts | {"is_done": name == "one"})
 
     def diagnose(self):
         sources = {}
@@ -235,7 +238,8 @@ class Rehearsal:
 
     def record(self):
         text = record.text(self.facts, self.program, self.run_directory,
-                           {"layers": self.layers, "quick": self.quick, "precision": self.precision})
+                           {"layers": self.layers, "quick": self.quick, "longest": self.longest,
+                            "precision": self.precision})
         (self.out / "record.md").write_text(text)
         print(text)
 
@@ -283,6 +287,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("runs/rehearsal"))
     parser.add_argument("--layers", type=int, default=0, help="of both models, for a trial; 0 = as published")
     parser.add_argument("--precision", default="bf16", help="of rollouts and of the teacher; training is f32")
+    parser.add_argument("--longest", type=int, default=0, help="tokens of a response in training; 0 = 4096, quick 192")
     parser.add_argument("--quick", action="store_true", help="short responses, for a trial")
     arguments = parser.parse_args()
     unknown = [part for part in arguments.parts if part not in PARTS]

@@ -32,6 +32,8 @@ Element* block_scratch(int64_t elements) {
   return static_cast<Element*>(buffer.data);
 }
 
+inline constexpr int64_t kCacheLine = 64;  // bytes
+
 // What a tile fetches into the cache while it computes: `step` bytes further for every kDepth of its depth.
 // So small that it is passed in registers.
 struct FetchAhead {
@@ -44,14 +46,12 @@ struct FetchAhead {
   template <int kTileRows>
   void fetch() {
     if constexpr (kTileRows <= 2) return;
-    if (is_large) {
-      __builtin_prefetch(from, 0, 2);
-      __builtin_prefetch(from + step / 2, 0, 2);
-    } else {
-      __builtin_prefetch(from, 0, 3);
-      __builtin_prefetch(from + step / 2, 0, 3);
-    }
-    from += step;
+    const char* const until = from + step;
+    if (is_large)
+      for (const char* line = from; line < until; line += kCacheLine) __builtin_prefetch(line, 0, 2);
+    else
+      for (const char* line = from; line < until; line += kCacheLine) __builtin_prefetch(line, 0, 3);
+    from = until;
   }
   // Behind a tile of this depth.
   void pass(int64_t depth) { from += step * (depth / kDepth); }
@@ -61,7 +61,6 @@ struct FetchAhead {
 // next tile finds it in L2, and what a tile reads of it is little beside its arithmetic.
 inline constexpr int64_t kDepthBlock = 1024;
 inline constexpr int64_t kDepthInPlace = 512;  // rows of A as stored lie close enough together
-inline constexpr int64_t kCacheLine = 64;      // bytes
 inline constexpr int64_t kWorthL1 = 16 << 10;  // bytes; more of B are fetched into L2 only
 inline constexpr int64_t kDepthAtOnce = 3;     // depth blocks, and
 inline constexpr int64_t kRowsAtOnce = 5184;   // rows of a depth block of A (21 MB) and
