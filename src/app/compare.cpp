@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "app/arguments.h"
 #include "app/commands.h"
 #include "app/output.h"
 #include "base/error.h"
@@ -34,7 +35,8 @@ Examples:
 struct CompareOptions {
   std::vector<std::string> evaluations;
   std::vector<std::string> interaction;
-  std::string budgets, measures = "accuracy", format = "text", out;
+  std::string budgets, measures = "accuracy", format = "text";
+  Output out;
   bool allows_different_settings = false;
   stats::BootstrapConfig bootstrap;
 };
@@ -201,12 +203,13 @@ void run_compare(const CLI::App& command, const CompareOptions& options) {
     throw CLI::ValidationError("one evaluation alone cannot be compared");
   const auto format = stats::parse_table_format(options.format);
   const auto measures = stats::parse_measures(options.measures);
+  check_output_folder(options.out);
   const auto methods = read_methods(options);
   const auto budgets = choose_budgets(options.budgets, methods);
   const auto curves =
       stats::answer(methods, questions_of(options, methods), measures, budgets, options.bootstrap);
   const auto tables = tables_of(methods, curves, options);
-  if (!options.out.empty()) write_all(options.out, tables, curves);
+  if (!options.out.path.empty()) write_all(options.out.path, tables, curves);
   if (wants_json(command)) {
     Json json = {{"draws", options.bootstrap.draws},
                  {"seed", options.bootstrap.seed},
@@ -242,14 +245,17 @@ void add_compare(CLI::App& app) {
   command->add_option("--format", options->format, "of the tables: text, markdown, latex or csv")
       ->check(CLI::IsMember({"text", "markdown", "latex", "csv"}))
       ->capture_default_str();
-  command->add_option("--out", options->out,
+  command->add_option("--out", options->out.path,
                       "folder for every table (txt, md, tex, csv) and difference curve (svg, csv, gp)");
+  command->add_flag("--overwrite", options->out.overwrites, "write into a folder that holds files already");
   command->add_flag("--allow-different-settings", options->allows_different_settings,
                     "compare although temperature, cap, grader, samples or prompts differ");
   command->add_option("--draws", options->bootstrap.draws, "bootstrap draws")
       ->check(CLI::Range(100, 10000000))
       ->capture_default_str();
-  command->add_option("--seed", options->bootstrap.seed, "of the draws")->capture_default_str();
+  command->add_option("--seed", options->bootstrap.seed, "of the draws")
+      ->check(is_seed())
+      ->capture_default_str();
   command->footer(kExamples);
   command->callback([command, options] { run_compare(*command, *options); });
 }

@@ -23,6 +23,7 @@
 #include "base/progress.h"
 #include "base/sha256.h"
 #include "base/stop.h"
+#include "base/visible_text.h"
 #include "comm/agreement.h"
 #include "comm/lots.h"
 #include "diagnostics/fit_and_shift.h"
@@ -181,6 +182,7 @@ class Diagnosis {
       prefixes_.push_back(
           diagnostics::choose_positions(std::move(rollouts), config_.positions, config_.seed));
     }
+    check_students();
     teacher_states_.resize(prefixes_.size());
   }
 
@@ -190,7 +192,7 @@ class Diagnosis {
     facts["settings"] = config_to_yaml(config_);
     facts["teacher"] = rollout::weights_fingerprint(teacher());
     for (const StudentConfig& student : config_.students)
-      facts["student " + student.name] = rollout::weights_fingerprint(load(student.model, student.base));
+      facts["student " + student.name] = rollout::weights_fingerprint(load(student));
     for (const SourceConfig& source : config_.sources)
       facts["source " + source.name] = sha256_file(source.rollouts);
     return facts;
@@ -268,7 +270,7 @@ class Diagnosis {
     if (student_ && student_->number == number) return *student_;
     student_.reset();
     const StudentConfig& config = config_.students[number];
-    student_.emplace(Student{number, load(config.model, config.base), std::nullopt});
+    student_.emplace(Student{number, load(config), std::nullopt});
     if (config_.probes.trajectories > 0)
       student_->parameters.emplace(model::Parameters::load(io::ModelDirectory(config.model, config.base)));
     return *student_;
@@ -280,7 +282,6 @@ class Diagnosis {
     const diagnostics::PrefixSet& prefixes = prefixes_[source];
     auto& teacher_states = teacher_states_[source];
     if (!teacher_states) teacher_states = diagnostics::states_at(teacher(), prefixes);
-    distill::check_rollouts(prefixes.rollouts, of.weights.config);
     Cell cell{.kl = diagnostics::position_kl(of.weights, teacher(), *teacher_states, prefixes),
               .likelihood = diagnostics::prefix_log_likelihood(of.weights, prefixes),
               .probe = {},
@@ -322,13 +323,26 @@ class Diagnosis {
     taker.finish();
   }
 
-  model::Weights load(const std::string& path, const std::string& base) const {
-    auto weights = model::map_weights(std::make_shared<const io::ModelDirectory>(path, base));
-    model::check_finite(weights, path);
-    if (!prefixes_.empty() && weights.config.vocab_size != teacher_->config().vocab_size)
-      fail(path, ": has a vocabulary of ", weights.config.vocab_size, " entries, the teacher ",
-           teacher_->config().vocab_size, "; KL over the full vocabulary needs one vocabulary");
-    return weights;
+  static model::Weights load(const StudentConfig& student) {
+    return model::map_weights(std::make_shared<const io::ModelDirectory>(student.model, student.base));
+  }
+
+  // Everything that would end the work on one of them, before that on the first begins; weights are read last.
+  void check_students() const {
+    std::vector<model::Weights> students;
+    for (const StudentConfig& student : config_.students) {
+      const ModelConfig& shape = students.emplace_back(load(student)).config;
+      if (shape.vocab_size != teacher_->config().vocab_size)
+        fail(student.model, ": has a vocabulary of ", shape.vocab_size, " entries, the teacher ",
+             teacher_->config().vocab_size, "; KL over the full vocabulary needs one vocabulary");
+      if (config_.probes.trajectories > 0 && shape.is_moe())
+        fail(student.model,
+             ": a mixture of experts has no gradient here (none through its router); set "
+             "probes.trajectories=0");
+      for (const diagnostics::PrefixSet& prefixes : prefixes_)
+        distill::check_rollouts(prefixes.rollouts, shape);
+    }
+    for (size_t i = 0; i < students.size(); ++i) model::check_finite(students[i], config_.students[i].model);
   }
 
   std::vector<ResponseSample> samples_of(const std::string& student, const model::Weights& weights,
@@ -469,12 +483,12 @@ class Diagnosis {
 };
 
 void print(const Json& d) {
-  const auto text = [](const Json& value) { return value.get<std::string>(); };
+  const auto text = [](const Json& value) { return visible_line(value.get<std::string>()); };
   std::printf(
       "KL to the teacher, mean over responses (rows: students; columns: sources of the prefixes)\n%-16s", "");
-  for (const Json& source : d["sources"]) std::printf(" %12.12s", text(source).c_str());
+  for (const Json& source : d["sources"]) fmt::print(" {:>12.12}", text(source));
   for (size_t i = 0; i < d["students"].size(); ++i) {
-    std::printf("\n%-16.16s", text(d["students"][i]).c_str());
+    fmt::print("\n{:<16.16}", text(d["students"][i]));
     for (const Json& value : d["kl"][i]) std::printf(" %12.4f", value.get<double>());
   }
   std::printf("\n");
@@ -508,6 +522,22 @@ void print(const Json& d) {
   }
 }
 
+constexpr const char *kResult = "diagnosis.json", *kSamples = "samples.jsonl";
+
+void check_outputs(const DiagnoseConfig& config, const std::string& config_file, bool overwrites) {
+  std::vector<std::string> inputs = {config_file, config.teacher, config.teacher_base};
+  for (const StudentConfig& student : config.students) {
+    inputs.push_back(student.model);
+    inputs.push_back(student.base);
+  }
+  for (const SourceConfig& source : config.sources) {
+    inputs.push_back(source.rollouts);
+    inputs.push_back(io::bank_meta_path(source.rollouts).string());
+  }
+  for (const char* name : {kResult, kSamples})
+    check_output({(Path(config.output) / name).string(), overwrites}, inputs);
+}
+
 }  // namespace
 
 void add_diagnose(CLI::App& app) {
@@ -522,7 +552,8 @@ void add_diagnose(CLI::App& app) {
       app.add_subcommand("diagnose", "students on fixed prefixes: KL matrix, likelihood, gradients");
   command->add_option("--config", options->config, "YAML file")->required();
   command->add_option("overrides", options->overrides, "key=value settings on top of the file");
-  command->add_flag("--overwrite", options->overwrites, "replace a diagnosis.json that exists");
+  command->add_flag("--overwrite", options->overwrites,
+                    "replace diagnosis.json and samples.jsonl that exist");
   add_teacher_memory(*command, options->teacher_memory_gb);
   command->footer(kExamples);
   command->callback([options, command] {
@@ -534,8 +565,7 @@ void add_diagnose(CLI::App& app) {
       config = load_config<DiagnoseConfig>(options->config, options->overrides);
       config.teacher = io::find_model(config.teacher).string();
       for (StudentConfig& student : config.students) student.model = io::find_model(student.model).string();
-      if (crew.leads())
-        check_output({(Path(config.output) / "diagnosis.json").string(), options->overwrites}, {});
+      if (crew.leads()) check_outputs(config, options->config, options->overwrites);
       prepared.emplace(config, options->teacher_memory_gb, crew);
     });
     Diagnosis& diagnosis = *prepared;
@@ -546,9 +576,9 @@ void add_diagnose(CLI::App& app) {
     if (!result) end_stopped("stopped; nothing was written, the same command begins again");
     std::filesystem::create_directories(config.output);
     if (const auto samples = diagnosis.samples(); !samples.empty())
-      io::write_samples(Path(config.output) / "samples.jsonl", samples);
+      io::write_samples(Path(config.output) / kSamples, samples);
     const std::string text = result->dump(2) + "\n";
-    write_file_atomically(Path(config.output) / "diagnosis.json", text);
+    write_file_atomically(Path(config.output) / kResult, text);
     if (wants_json(*command))
       std::printf("%s\n", result->dump().c_str());  // one line, as everywhere
     else

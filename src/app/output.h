@@ -2,8 +2,9 @@
 // never written onto, and a command that was stopped on request says so by its exit code.
 #pragma once
 #include <CLI/App.hpp>
-#include <initializer_list>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/json.h"
 #include "base/standard_streams.h"
@@ -24,9 +25,17 @@ struct Output {
 CLI::Option* add_output(CLI::App& command, Output& output, const std::string& help);
 
 // Before anything is computed. Fails when the output exists and may not be replaced, or is one of the inputs
-// under whatever name. Pipes and devices may always be written to; an empty path is no output.
-void check_output(const Output& output, std::initializer_list<std::string> inputs);
-void refuse_inputs(const std::string& output, std::initializer_list<std::string> inputs);
+// under whatever name: a file that is read, or a file of a folder that is read. A page (.html) in such a folder is
+// a report that was written there, and no input. Pipes and devices may always be written to; an empty path is no
+// output.
+void check_output(const Output& output, const std::vector<std::string>& inputs);
+void refuse_inputs(const std::string& output, const std::vector<std::string>& inputs);
+
+// The same for a folder that several files are written into: one that holds something needs --overwrite.
+void check_output_folder(const Output& output);
+
+// Text with names or words of strangers, for people (base/visible_text.h), on standard output.
+void print_text(std::string_view text);
 
 // One object on a line of standard output; bytes that are no UTF-8 are replaced.
 void print_json(const Json& object);

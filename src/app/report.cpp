@@ -28,6 +28,17 @@ struct ReportOptions {
   std::string title = "On-policy distillation";
 };
 
+// What lies in them is read. The files beside the page are figures and tables, whose names no run has.
+std::vector<std::string> folders_of(const std::vector<std::string>& arguments) {
+  std::vector<std::string> folders;
+  for (const std::string& argument : arguments) {
+    folders.push_back(argument);  // DIR, or NAME=DIR
+    if (const size_t equals = argument.find('='); equals != std::string::npos)
+      folders.push_back(argument.substr(equals + 1));
+  }
+  return folders;
+}
+
 }  // namespace
 
 void add_report(CLI::App& app) {
@@ -42,7 +53,7 @@ void add_report(CLI::App& app) {
   command->callback([options, command] {
     if (options->out.is_standard())
       throw CLI::ValidationError("--out", "a report has files beside it; expected the name of a file");
-    check_output(options->out, {});
+    check_output(options->out, folders_of(options->runs));
     const std::string& path = options->out.path;
     const size_t num_figures = report::write_report(options->runs, path, options->title);
     if (wants_json(*command))

@@ -48,7 +48,7 @@ void run_study(StudyOptions options, bool as_json) {
     if (as_json)
       print_json({{"study", study.file().config.name}, {"text", graph}});
     else
-      std::fputs(graph.c_str(), stdout);
+      print_text(graph);
     return;
   }
   if (options.shows_status) {
@@ -56,7 +56,7 @@ void run_study(StudyOptions options, bool as_json) {
       std::printf("%s\n",
                   io::graph_json(study::graph_state(study.file(), study.plan(), study.store())).c_str());
     else
-      std::fputs(study.status().c_str(), stdout);
+      print_text(study.status());
     return;
   }
   install_stop_handlers();
@@ -69,7 +69,7 @@ void run_study(StudyOptions options, bool as_json) {
   if (as_json)
     print_json(Json::parse(found.json));
   else
-    std::fputs(found.text.c_str(), stdout);
+    print_text(found.text);
 }
 
 }  // namespace
@@ -105,7 +105,9 @@ void add_branch(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("branch", "continue a run's checkpoint with another curriculum");
   command->add_option("run", options->run, "run directory")->required()->check(CLI::ExistingDirectory);
-  command->add_option("step", options->step, "optimization step of the checkpoint")->required();
+  command->add_option("step", options->step, "optimization step of the checkpoint")
+      ->required()
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 53));
   command
       ->add_option("config", options->config,
                    "YAML file of the new run; up to this step its sources are the same")
@@ -117,8 +119,9 @@ void add_branch(CLI::App& app) {
     const auto config = train::load_train_config(options->config, options->overrides);
     install_stop_handlers();
     train::branch_run(options->run, options->step, config);
-    if (train::resume_run(config.output, "ropd branch " + options->run) == train::RunOutcome::done)
-      log_info("done: ", config.output);
+    if (train::resume_run(config.output, "ropd branch " + options->run) == train::RunOutcome::stopped)
+      end_stopped();
+    log_info("done: ", config.output);
   });
 }
 

@@ -99,11 +99,10 @@ void add_resume(CLI::App& app) {
       if (!crew.is_alone())
         fail(options->directory,
              ": a fine-tuning run, which is one process; start it without mpirun or srun");
-      if (!options->resume.overrides.empty() || options->resume.starts_over)
+      if (!options->resume.overrides.empty())
         fail(options->directory,
-             ": a fine-tuning run; its settings cannot change and it cannot start over here, "
-             "choose another output");
-      return report(train::resume_sft(options->directory), options->directory);
+             ": a fine-tuning run, whose settings cannot change; start a new one with another output");
+      return report(train::resume_sft(options->directory, options->resume.starts_over), options->directory);
     }
     report(train::resume_run(options->directory, line, {}, options->resume, crew), options->directory);
   });

@@ -122,5 +122,29 @@ TEST_F(Compare, OutHoldsEveryTableAndFigure) {
     EXPECT_TRUE(std::filesystem::exists(Path(out) / name)) << name;
 }
 
+TEST_F(Compare, OutIsNotWrittenOverUnasked) {
+  const Path out = directory_ / "out";
+  const std::string command = "compare --draws 500 --out " + out.string() + " " +
+                              evaluation("a", {0.5, 0.5, 0.25, 0.25}) + " " +
+                              evaluation("b", {1, 0.5, 0.5, 0.25});
+  std::filesystem::create_directory(out);
+  ASSERT_EQ(run_ropd(command).exit_code, 0) << "an empty folder is free";
+  write_file_atomically(out / "results-accuracy.txt", "mine\n");
+  const auto refused = run_ropd(command);
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err, HasSubstr("out: holds files already; --overwrite"));
+  EXPECT_EQ(read_file(out / "results-accuracy.txt"), "mine\n");
+  EXPECT_EQ(run_ropd(command + " --overwrite").exit_code, 0);
+  EXPECT_NE(read_file(out / "results-accuracy.txt"), "mine\n");
+}
+
+TEST_F(Compare, ANegativeSeedIsNoLargeOne) {
+  const auto outcome =
+      run_ropd("compare --seed -5 " + evaluation("a", {1, 0, 1, 0}) + " " + evaluation("b", {1, 1, 1, 0}));
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("is -5, expected a whole number from 0 to 9007199254740991"));
+}
+
 }  // namespace
 }  // namespace ropd

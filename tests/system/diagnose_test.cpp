@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <sstream>
 
 #include "base/json.h"
@@ -106,6 +107,49 @@ TEST_F(Diagnose, RefusesWhatItCannotUse) {
               HasSubstr("\"techer\", which is no student; did you mean teacher?"));
   EXPECT_THAT(diagnose("concentration.0.second=b").err, HasSubstr("compares b with itself"));
   EXPECT_FALSE(std::filesystem::exists(directory_ / "out"));
+}
+
+// A rollout file of its own output, by whatever name, and files that are there already.
+TEST_F(Diagnose, ReplacesNothingThatItReadsOrWasNotAskedToReplace) {
+  const std::string more = " probes.trajectories=0";
+  std::filesystem::create_directory(directory_ / "out");
+  std::filesystem::rename(directory_ / "b.jsonl", directory_ / "out" / "samples.jsonl");
+  std::filesystem::remove(directory_ / "b.meta.json");
+  const std::string rollouts = read_file(directory_ / "out" / "samples.jsonl");
+  const auto refused = diagnose("--overwrite sources.1.rollouts=" + at("out/samples.jsonl") + more);
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("samples.jsonl: is an input of this command"));
+  EXPECT_THAT(diagnose("sources.1.rollouts=" + at("a.jsonl") + more).err,
+              HasSubstr("samples.jsonl: exists already; --overwrite"));
+  EXPECT_EQ(read_file(directory_ / "out" / "samples.jsonl"), rollouts);
+  write("out/diagnosis.json", read_file(directory_ / "d.yaml"));
+  EXPECT_THAT(run_ropd("--quiet diagnose --overwrite --config " + at("out/diagnosis.json")).err,
+              HasSubstr("diagnosis.json: is an input of this command"));
+}
+
+// The last student's shape is known before a weight of the first is read, let alone computed with.
+TEST_F(Diagnose, ChecksEveryStudentBeforeItComputesAnything) {
+  std::string weights = read_file(directory_ / "a" / "model.safetensors");
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, weights.data(), sizeof header_bytes);
+  weights.replace(8 + header_bytes, 4, 4, '\xff');  // NaN in the first tensor
+  write("a/model.safetensors", weights);
+  EXPECT_THAT(diagnose().err, HasSubstr("holds NaN or infinity"));
+  test::write_tiny_model(directory_ / "other", test::tiny_config("Qwen3ForCausalLM", {{"vocab_size", "40"}}));
+  EXPECT_THAT(diagnose("students.2.model=" + at("other")).err,
+              HasSubstr("other: has a vocabulary of 40 entries, the teacher 32"));
+  test::write_tiny_model(directory_ / "short",
+                         test::tiny_config("Qwen3ForCausalLM", {{"max_position_embeddings", "4"}}));
+  EXPECT_THAT(diagnose("students.2.model=" + at("short")).err, HasSubstr("max_position_embeddings = 4"));
+  test::write_tiny_model(directory_ / "experts", test::tiny_config("Qwen3MoeForCausalLM"));
+  EXPECT_THAT(diagnose("students.2.model=" + at("experts")).err, HasSubstr("probes.trajectories=0"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "out"));
+}
+
+TEST_F(Diagnose, ShowsControlCharactersOfNames) {
+  const auto outcome = diagnose("'students.0.name=\"a\\e[2J\"' concentration=[] probes.trajectories=0");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::AllOf(HasSubstr("a␛[2J"), testing::Not(HasSubstr("\x1b"))));
 }
 
 }  // namespace

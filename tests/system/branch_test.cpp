@@ -1,0 +1,64 @@
+// ropd branch as a user meets it: its exit code tells whether the run is done, and no other run is taken for it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "support/tiny_world.h"
+#include "system/shell.h"
+#include "torture/traced_program.h"
+
+namespace ropd {
+namespace {
+
+using test::run_ropd;
+using testing::HasSubstr;
+
+class BranchCommand : public testing::Test {
+ protected:
+  BranchCommand() {
+    write_config("parent.yaml", "parent", {"train.iterations=2"});
+    write_config("child.yaml", "runs/child", {"train.iterations=12"});
+    std::filesystem::create_directory(world.path("runs"));
+    EXPECT_EQ(run_ropd("train --quiet " + at("parent.yaml")).exit_code, 0);
+  }
+  void write_config(const std::string& file, const std::string& output,
+                    std::vector<std::string> settings) const {
+    settings.insert(settings.end(), {"checkpoint.keep=0", "curriculum.stages=[{source: current}]"});
+    write_file_atomically(world.path(file), config_to_yaml(world.config(output, settings)));
+  }
+  std::string at(const std::string& name) const { return world.path(name).string(); }
+  std::string command(const std::string& step) const {
+    return "branch --quiet --threads 1 " + at("parent") + " " + step + " " + at("child.yaml");
+  }
+
+  const test::TinyWorld world;
+};
+
+TEST_F(BranchCommand, AStoppedOneIsNotDone) {
+  // At one of its first calls that change files, however long it takes until there.
+  const auto stopped =
+      torture::run_traced({.command = {"/bin/sh", "-c", "exec " ROPD_PROGRAM " " + command("3")},
+                           .folder = world.path("runs"),
+                           .fault = {.at = 150, .kind = torture::Fault::Kind::signal, .signal = SIGTERM},
+                           .before_call = {},
+                           .on_change = {}});
+  ASSERT_TRUE(stopped.met_fault);
+  EXPECT_EQ(stopped.exit_code, 3) << stopped.err;
+  EXPECT_EQ(run_ropd(command("3")).exit_code, 0) << "the same command goes on";
+}
+
+TEST_F(BranchCommand, ANegativeStepIsNoLargeOne) {
+  const auto outcome = run_ropd(command("-3"));
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("-3"));
+  EXPECT_FALSE(std::filesystem::exists(world.path("runs") / "child"));
+}
+
+TEST_F(BranchCommand, AnotherRunIsNotTakenForIt) {
+  const auto outcome = run_ropd(command("3") + " output=" + at("parent"));
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("parent: holds another run"));
+}
+
+}  // namespace
+}  // namespace ropd
