@@ -89,8 +89,10 @@ void RolloutSupply::check_initial_bank() const {
 bool RolloutSupply::make_initial_bank() {
   if (!std::filesystem::exists(directory_.initial_bank()))
     return make_bank(directory_.initial_bank(), kInitial, kInitialBank);
-  if (!is_initial_bank_checked_) check_initial_bank();
-  is_initial_bank_checked_ = true;
+  if (std::exchange(is_initial_bank_checked_, true)) return true;
+  check_initial_bank();
+  // A kill may have come between the bank and this.
+  std::filesystem::remove(io::bank_partial_path(directory_.initial_bank()));
   return true;
 }
 

@@ -103,6 +103,21 @@ TEST_F(Curricula, InitialOnlyWalksTheBankAndStartsOver) {
   EXPECT_EQ(metrics.iterations[0].response_tokens, metrics.iterations[2].response_tokens);  // batch 1 again
 }
 
+// A kill may come between a bank and the removal of what it was made from.
+TEST_F(Curricula, NothingIsLeftBesideAFinishedInitialBank) {
+  const TrainConfig config = world.config("run", {"curriculum.stages=[{source: initial}]"});
+  const auto directory = io::RunDirectory::create(config.output, "test: 1\n", "{}\n");
+  const ModelPair models = load_models(config);
+  const QuerySet queries = load_queries(config, *models.student_renderer);
+  const Path partial = io::bank_partial_path(directory.initial_bank());
+  for (int session = 0; session < 2; ++session) {
+    LocalRun local(config, directory, models, queries);
+    EXPECT_TRUE(local.supply.make_initial_bank());
+    EXPECT_FALSE(std::filesystem::exists(partial));
+    write_file_atomically(partial, "left by a kill");
+  }
+}
+
 TEST_F(Curricula, FixedSwitch) {
   const auto metrics = run("[{source: current, iterations: 2}, {source: initial}]", 4);
   EXPECT_THAT(sources_of(metrics), ElementsAre("current", "current", "initial", "initial"));

@@ -105,5 +105,24 @@ TEST_F(EvaluationInARun, RefusesASuiteThatCannotBeAskedBeforeAnythingTrains) {
   EXPECT_FALSE(std::filesystem::exists(world.path("run") / "metrics.jsonl"));
 }
 
+TEST_F(EvaluationInARun, IsRefusedWhenItsQuestionsChangeDuringTheRun) {
+  std::filesystem::copy_file(world.path("queries.jsonl"), world.path("questions.jsonl"));
+  write_file_atomically(world.path("suite.yaml"),
+                        "name: tiny\nprompt_suffix: \"\"\nbenchmarks:\n"
+                        "  - {name: first, file: questions.jsonl, samples: 2}\n");
+  const auto change = [&](const StepRecord& record) {
+    if (record.step != 8) return;
+    std::string text = read_file(world.path("questions.jsonl"));
+    text.replace(text.find("ab0"), 3, "ab9");
+    write_file_atomically(world.path("questions.jsonl"), text);
+  };
+  EXPECT_THAT(
+      test::error_of([&] { start_run(config("run"), "test", {.on_step = change}); }),
+      testing::HasSubstr("benchmark first (" + world.path("questions.jsonl").string() + "): its content"));
+  EXPECT_THAT(evaluations("run"), testing::ElementsAre("step-00006"));
+  EXPECT_THAT(test::error_of([&] { resume_run(world.path("run"), "test"); }),
+              testing::HasSubstr("questions.jsonl"));
+}
+
 }  // namespace
 }  // namespace ropd::train

@@ -83,7 +83,13 @@ InputFiles input_files(const TrainConfig& config) {
   }
   // The manifest vouches for the rest of a checkpoint.
   if (config.continue_from) add("continue_from", Path(*config.continue_from) / "MANIFEST.json");
-  if (config.eval.suite && !eval::built_in_suite(*config.eval.suite)) add("eval.suite", *config.eval.suite);
+  if (!config.eval.suite) return files;
+  const bool is_built_in = eval::built_in_suite(*config.eval.suite).has_value();
+  if (!is_built_in) add("eval.suite", *config.eval.suite);
+  // Each a role of its own: with another suite, benchmarks may come and go.
+  if (is_built_in || fs::is_regular_file(*config.eval.suite))
+    for (const auto& [name, path] : eval::benchmark_files(*config.eval.suite, config.eval.data))
+      add("benchmark " + name, path);
   return files;
 }
 

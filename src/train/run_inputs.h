@@ -20,7 +20,8 @@ struct RunInputs {
 // Fails for everything in these files that would fail the run later. Writes nothing.
 RunInputs load_inputs(const TrainConfig& config);
 
-// By role: student, teacher, queries, "bank of stage 2", continue_from, eval.suite. Those that exist.
+// By role: student, teacher, queries, "bank of stage 2", continue_from, eval.suite, "benchmark aime24". Those that
+// exist.
 using InputFiles = std::map<std::string, std::vector<io::InputFile>>;
 InputFiles input_files(const TrainConfig& config);
 

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "support/tiny_world.h"
+#include "support/whole_run.h"
 
 namespace ropd::train {
 namespace {
@@ -43,6 +43,40 @@ TEST(RunInputs, ABankIsCheckedAtTheStart) {
   auto foreign = test::random_rollouts(10, 37, 1);
   foreign[3].response_ids = {37};
   EXPECT_THAT(refused(foreign), HasSubstr("bank.jsonl:4"));
+}
+
+TEST(RunInputs, ADamagedBankIsRefusedAtTheStart) {
+  const test::TinyWorld world;
+  test::run_to_the_end(world.config("made", {"train.iterations=1", "curriculum.stages=[{source: initial}]"}));
+  const Path bank = world.path("made") / "banks" / "initial.jsonl";
+  const auto refusal = [&] {
+    return error_of([&] {
+      (void)load_inputs(
+          world.config("run", {"curriculum.stages=[{source: bank, path: " + bank.string() + "}]"}));
+    });
+  };
+  EXPECT_EQ(refusal(), "no error");
+  std::string text = read_file(bank);
+  const size_t digit = text.find("\"response_ids\":[") + 16;
+  text[digit] = text[digit] == '1' ? '2' : '1';
+  write_file_atomically(bank, text);
+  EXPECT_THAT(refusal(), HasSubstr(bank.string() + ": its content is not what its description says"));
+}
+
+TEST(RunInputs, ABenchmarkIsAnInput) {
+  const test::TinyWorld world;
+  write_file_atomically(world.path("suite.yaml"),
+                        "name: tiny\nbenchmarks:\n  - {name: first, file: queries.jsonl}\n"
+                        "  - {name: second, file: absent.jsonl}\n");
+  TrainConfig config = world.config(
+      "run", {"eval.suite=" + world.path("suite.yaml").string(), "eval.data=" + world.path("").string()});
+  const InputFiles files = input_files(config);
+  EXPECT_EQ(files.at("eval.suite")[0].path, world.path("suite.yaml"));
+  EXPECT_EQ(files.at("benchmark first")[0].path, world.path("queries.jsonl"));
+  EXPECT_FALSE(files.contains("benchmark second")) << "who loads the suite tells of it";
+  config.eval.suite = "three";
+  std::filesystem::copy_file(world.path("queries.jsonl"), world.path("amc23.jsonl"));
+  EXPECT_EQ(input_files(config).at("benchmark amc23")[0].path, world.path("amc23.jsonl"));
 }
 
 TEST(RunInputs, EveryFileOfAMixIsAnInputAndNeedsTheRowsOfItsShare) {

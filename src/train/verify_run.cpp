@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "eval/evaluate.h"
 #include "io/checkpoint.h"
+#include "io/damages.h"
 #include "io/input_ledger.h"
 #include "io/metrics_file.h"
 #include "io/rollout_file.h"
@@ -18,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void verify_config_and_inputs(Verification& result, const Path& directory) {
+void verify_config_and_inputs(Verification& result, const Path& directory, const io::ContentHash& hash) {
   if (!fs::exists(directory / "inputs.json")) {
     result.found.push_back(
         "config.yaml (made by an earlier version: neither it nor the inputs can be compared)");
@@ -30,12 +31,16 @@ void verify_config_and_inputs(Verification& result, const Path& directory) {
     result.damages.push_back((directory / "config.yaml").string() + ": edited since the run began");
   else
     result.found.push_back("config.yaml");
-  InputFiles files =
-      input_files(with_paths_from(parse_run_config(ledger.config(), "inputs.json"), ledger.directory()));
+  // Without a suite that can be read, benchmarks are looked for where they lay.
+  InputFiles files;
+  io::finds_whole(result.damages, [&] {
+    files =
+        input_files(with_paths_from(parse_run_config(ledger.config(), "inputs.json"), ledger.directory()));
+  });
   if (fs::is_directory(directory / "banks"))
     for (const auto& entry : fs::directory_iterator(directory / "banks"))
       files["banks/" + entry.path().filename().string()] = {{"", entry.path()}};
-  const auto damages = ledger.damages(files);
+  const auto damages = ledger.damages(files, hash);
   result.damages.insert(result.damages.end(), damages.begin(), damages.end());
   if (damages.empty()) result.found.push_back("inputs (" + std::to_string(ledger.num_files()) + " files)");
 }
@@ -51,22 +56,6 @@ uint64_t verify_checkpoints(Verification& result, const Path& directory) {
     newest = entry.step;
   }
   return newest;
-}
-
-void verify_rollouts(Verification& result, const Path& folder) {
-  if (!fs::is_directory(folder)) return;
-  size_t whole = 0;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.ends_with(".jsonl") || name.ends_with(".partial.jsonl")) continue;
-    const std::string damage = io::bank_damage(entry.path());
-    if (damage.empty())
-      ++whole;
-    else
-      result.damages.push_back(damage);
-  }
-  if (whole > 0)
-    result.found.push_back(folder.filename().string() + "/ (" + std::to_string(whole) + " files)");
 }
 
 void verify_metrics(Verification& result, const Path& directory, uint64_t newest) {
@@ -97,27 +86,44 @@ void verify_metrics(Verification& result, const Path& directory, uint64_t newest
     result.damages.push_back(path.string() + ": " + gap);
 }
 
-void verify_evaluations(Verification& result, const Path& folder) {
+}  // namespace
+
+void verify_rollouts(Verification& result, const Path& folder) {
+  if (!fs::is_directory(folder)) return;
+  size_t whole = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.ends_with(".jsonl") || name.ends_with(".partial.jsonl")) continue;
+    const std::string damage = io::bank_damage(entry.path());
+    if (damage.empty())
+      ++whole;
+    else
+      result.damages.push_back(damage);
+  }
+  if (whole > 0)
+    result.found.push_back(folder.filename().string() + "/ (" + std::to_string(whole) + " files)");
+}
+
+void verify_evaluations(Verification& result, const Path& folder, bool follows_links) {
   if (!fs::is_directory(folder)) return;
   for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_symlink() && !follows_links) continue;
     const auto damages = eval::evaluation_damages(entry.path());
     result.damages.insert(result.damages.end(), damages.begin(), damages.end());
     if (damages.empty()) result.found.push_back("evaluation " + entry.path().filename().string());
   }
 }
 
-}  // namespace
-
-Verification verify_run(const Path& directory) {
+Verification verify_run(const Path& directory, const VerifyOptions& options) {
   if (!fs::exists(directory / "config.yaml"))
     fail(directory.string(), ": has no config.yaml, expected a run directory");
   Verification result;
-  verify_config_and_inputs(result, directory);
+  verify_config_and_inputs(result, directory, options.hash);
   const uint64_t newest = verify_checkpoints(result, directory);
   verify_rollouts(result, directory / "banks");
   verify_rollouts(result, directory / "rollouts");
   verify_metrics(result, directory, newest);
-  verify_evaluations(result, directory / "eval");
+  verify_evaluations(result, directory / "eval", options.follows_links);
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "io/input_ledger.h"
 
 namespace ropd::train {
 
@@ -13,8 +14,17 @@ struct Verification {
   std::vector<std::string> blemishes;  // damage that no result depends on
 };
 
-// Config, inputs, checkpoints, banks and rollouts, metrics. Changes nothing. Fails for a folder that is no
-// run, and where something cannot be read at all.
-Verification verify_run(const Path& directory);
+struct VerifyOptions {
+  io::ContentHash hash = io::content_hash;  // of inputs
+  bool follows_links = true;                // to evaluations that lie elsewhere
+};
+
+// Config, inputs, checkpoints, banks and rollouts, metrics, evaluations. Changes nothing. Fails for a folder that
+// is no run, and where something cannot be read at all.
+Verification verify_run(const Path& directory, const VerifyOptions& options = {});
+
+// Its parts, also for what keeps the same things elsewhere; a folder that is not there holds nothing.
+void verify_rollouts(Verification& result, const Path& folder);
+void verify_evaluations(Verification& result, const Path& folder, bool follows_links = true);
 
 }  // namespace ropd::train
