@@ -4,12 +4,12 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/sealed_json.h"
 
 namespace ropd::study {
-namespace {
 
-DiagnosisCell read_cell(const Path& path) {
-  const Json json = parse_json(read_file(path), path.string());
+DiagnosisCell read_diagnosis(const Path& path) {
+  const Json json = unsealed(parse_json(read_file(path), path.string()), path.string());
   DiagnosisCell cell;
   try {
     cell.kl = json.at("kl").get<double>();
@@ -28,8 +28,6 @@ DiagnosisCell read_cell(const Path& path) {
   }
   return cell;
 }
-
-}  // namespace
 
 Results::Results(const StudyFile& file, const std::vector<Run>& runs, const Plan& plan, const Store& store)
     : study_(file.config), runs_(runs), plan_(plan), store_(store), rows_(rows_of(file.config, runs)) {}
@@ -86,7 +84,7 @@ std::vector<const DiagnosisCell*> Results::cells(size_t d, size_t student, size_
     const Path path = store_.diagnosis(planned.id);
     if (!std::filesystem::exists(path)) continue;
     auto cell = cells_.find(planned.id);
-    if (cell == cells_.end()) cell = cells_.emplace(planned.id, read_cell(path)).first;
+    if (cell == cells_.end()) cell = cells_.emplace(planned.id, read_diagnosis(path)).first;
     found.push_back(&cell->second);
   }
   return found;

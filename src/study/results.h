@@ -23,6 +23,9 @@ struct DiagnosisCell {
   std::vector<std::pair<double, double>> cumulative;        // change of log-likelihood, share at or below
 };
 
+// Fails when the file is no diagnosis or was changed.
+[[nodiscard]] DiagnosisCell read_diagnosis(const Path& path);
+
 // Not thread-safe: files are read when first asked for and kept.
 class Results {
  public:

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "base/sealed_json.h"
 #include "support/tiny_world.h"
 
 namespace ropd::study {
@@ -49,6 +50,22 @@ TEST_F(WrittenResults, OfAnotherKindAreNamed) {
   write_file_atomically(store.diagnosis("cell"), R"({"kl": "much"})");
   const Results results(file, runs, plan, store);
   EXPECT_THAT(test::error_of([&] { (void)results.cells(0, 0, 0); }), HasSubstr("cell.json: not a diagnosis"));
+}
+
+TEST_F(WrittenResults, ThatWereChangedAreRefused) {
+  const Json cell = {{"kl", 0.25},
+                     {"less_likely", 0.75},
+                     {"cumulative", Json::array()},
+                     {"position_kl", Json::array()},
+                     {"response_less_likely", Json::array()}};
+  std::string text = sealed(cell).dump();
+  write_file_atomically(store.diagnosis("cell"), text);
+  EXPECT_EQ(read_diagnosis(store.diagnosis("cell")).kl, 0.25);
+  text.replace(text.find("0.25"), 4, "0.35");
+  write_file_atomically(store.diagnosis("cell"), text);
+  const Results results(file, runs, plan, store);
+  EXPECT_THAT(test::error_of([&] { (void)results.cells(0, 0, 0); }),
+              HasSubstr("cell.json: its content does not fit its checksum"));
 }
 
 }  // namespace

@@ -5,8 +5,12 @@
 #include <string>
 
 #include "base/file.h"
+#include "base/json.h"
 
 namespace ropd::study {
+
+// Content by name of input; empty where there is no such file yet. Fails when it was changed.
+[[nodiscard]] Json read_seen_inputs(const Path& folder);
 
 // Remembers the contents (name -> hash) of inputs that the folder has not seen yet. Fails when one that it has
 // seen is another now; where changes are accepted a warning names it. Studies that share a folder share the file.

@@ -29,6 +29,13 @@ TEST(SeenInputs, AnotherContentIsRefusedUntilItIsAccepted) {
   EXPECT_EQ(refusal(folder.path(), {{"model a", "3"}, {"model b", "2"}}), "");
 }
 
+TEST(SeenInputs, PathsNeedNotBeUtf8) {
+  const test::TemporaryDirectory folder;
+  EXPECT_EQ(refusal(folder.path(), {{"model /\xff", "1"}}), "");
+  EXPECT_EQ(refusal(folder.path(), {{"model /\xff", "1"}, {"model b", "2"}}), "");
+  EXPECT_THAT(refusal(folder.path(), {{"model /\xff", "3"}}), testing::HasSubstr("is not what "));
+}
+
 TEST(SeenInputs, ADamagedRecordIsRefused) {
   const test::TemporaryDirectory folder;
   EXPECT_EQ(refusal(folder.path(), {{"model a", "1"}}), "");

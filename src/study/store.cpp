@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/sealed_json.h"
 
 namespace ropd::study {
 namespace {
@@ -14,26 +14,31 @@ constexpr int kFormat = 1;
 
 }  // namespace
 
+std::map<std::string, FoundState> read_states(const Path& run) {
+  std::map<std::string, FoundState> states;
+  const Path path = run / "states.json";
+  if (!std::filesystem::exists(path)) return states;
+  const Json json = unsealed(parse_json(read_file(path, 1 << 24), path.string()), path.string());
+  try {
+    if (json.at("format") != kFormat)
+      fail(path.string(), ": format ", json.at("format").dump(), ", this program reads ", kFormat);
+    for (const Json& item : json.at("states"))
+      states.emplace(item.at("state").get<std::string>(),
+                     FoundState{.run = run,
+                                .iteration = item.at("iteration").get<uint64_t>(),
+                                .checkpoint = run / "checkpoints" /
+                                              fmt::format("step-{:05}", item.at("step").get<uint64_t>())});
+  } catch (const Json::exception& error) {
+    fail(path.string(), ": not the states of a run: ", error.what());
+  }
+  return states;
+}
+
 void Store::refresh() {
   states_.clear();
   if (!std::filesystem::is_directory(root_ / "runs")) return;
-  for (const auto& entry : std::filesystem::directory_iterator(root_ / "runs")) {
-    const Path path = entry.path() / "states.json";
-    if (!std::filesystem::exists(path)) continue;
-    const Json json = parse_json(read_file(path, 1 << 24), path.string());
-    try {
-      if (json.at("format") != kFormat)
-        fail(path.string(), ": format ", json.at("format").dump(), ", this program reads ", kFormat);
-      for (const Json& item : json.at("states"))
-        states_.emplace(item.at("state").get<std::string>(),
-                        FoundState{.run = entry.path(),
-                                   .iteration = item.at("iteration").get<uint64_t>(),
-                                   .checkpoint = entry.path() / "checkpoints" /
-                                                 fmt::format("step-{:05}", item.at("step").get<uint64_t>())});
-    } catch (const Json::exception& error) {
-      fail(path.string(), ": not the states of a run: ", error.what());
-    }
-  }
+  for (const auto& entry : std::filesystem::directory_iterator(root_ / "runs"))
+    for (auto& [state, found] : read_states(entry.path())) states_.emplace(state, std::move(found));
 }
 
 std::optional<FoundState> Store::find_history(const std::string& state) const {
@@ -58,7 +63,8 @@ void Store::add_run(const std::string& id, const std::vector<std::string>& state
   Json list = Json::array();
   for (size_t k = 1; k < states.size(); ++k)
     list.push_back({{"iteration", k}, {"step", steps[k]}, {"state", states[k]}});
-  write_file_atomically(run(id) / "states.json", Json{{"format", kFormat}, {"states", list}}.dump(1) + "\n");
+  write_file_atomically(run(id) / "states.json",
+                        sealed({{"format", kFormat}, {"states", list}}).dump(1) + "\n");
 }
 
 bool Store::is_done(const Node& node) const {

@@ -2,7 +2,8 @@
 //   runs/ID           run directories; states.json tells which states their iterations end in
 //   banks/ID.jsonl    prefixes/ID.jsonl    evaluations/ID/    diagnoses/ID.json    claims/ID
 //   times/ID.json     how long a node took where it was made; nothing depends on it
-// Everything appears whole or not at all, so what is there is done.
+// Everything appears whole or not at all, so what is there is done; and nothing is believed that was changed
+// afterwards: each file has its hash or that of its content beside it (base/sealed_json.h, io/rollout_file.h).
 #pragma once
 #include <map>
 #include <optional>
@@ -20,6 +21,10 @@ struct FoundState {
   uint64_t iteration = 0;
   Path checkpoint;
 };
+
+// The states that the iterations of a run lead to, as its states.json says; none where the run has not ended.
+// Fails when the file was changed.
+[[nodiscard]] std::map<std::string, FoundState> read_states(const Path& run);
 
 class Store {
  public:

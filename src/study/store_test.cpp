@@ -33,5 +33,24 @@ TEST(Store, RefusesAForeignFile) {
   EXPECT_THROW(store.refresh(), Error);
 }
 
+// Another step is another checkpoint.
+TEST(Store, RefusesStatesThatWereChanged) {
+  const test::TemporaryDirectory directory;
+  Store store(directory / "study");
+  std::filesystem::create_directories(store.run("b"));
+  store.add_run("b", {"s0", "s1", "s2"}, {0, 4, 8});
+  EXPECT_NO_THROW(store.refresh());
+  const Path path = store.run("b") / "states.json";
+  std::string text = read_file(path);
+  text.replace(text.find("\"step\": 8"), 9, "\"step\": 4");
+  write_file_atomically(path, text);
+  try {
+    store.refresh();
+    FAIL() << "believed";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr(path.string() + ": its content does not fit its checksum"));
+  }
+}
+
 }  // namespace
 }  // namespace ropd::study

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/sealed_json.h"
 #include "diagnostics/prefixes.h"
 #include "diagnostics/probes.h"
 #include "eval/evaluate.h"
@@ -277,7 +277,7 @@ bool make_diagnosis(const Workshop& workshop, const Node& node) {
   if (diagnosis.probes) result["probe"] = probe(diagnosis, config, student_path, teacher, prefixes.rollouts);
   const Path path = workshop.store.diagnosis(node.id);
   io::make_durable_folder(path.parent_path());
-  write_file_atomically(path, result.dump() + "\n");
+  write_file_atomically(path, sealed(std::move(result)).dump() + "\n");
   return true;
 }
 
