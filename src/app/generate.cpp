@@ -19,6 +19,7 @@
 #include "base/progress.h"
 #include "base/stop.h"
 #include "base/visible_text.h"
+#include "io/files_in_use.h"
 #include "io/jsonl.h"
 #include "io/model_directory.h"
 #include "rollout/bank.h"
@@ -218,6 +219,15 @@ void check_count(const GenerateOptions& options, size_t num_prompts) {
          format_bytes(free_bytes), " are free; ask for fewer at a time");
 }
 
+// A bank is more files than --out names.
+void check_outputs(const GenerateOptions& options, const std::vector<io::InputFile>& model) {
+  std::vector<std::string> inputs = {options.prompts, options.recipe};
+  for (const io::InputFile& file : model) inputs.push_back(file.path.string());
+  const Path out = options.out.path;
+  for (const Path& output : {out, io::bank_meta_path(out), io::bank_partial_path(out)})
+    refuse_inputs(output.string(), inputs);
+}
+
 RandomStream stream_of(const GenerateOptions& options) {
   return {options.seed, options.purpose.empty() ? "generate" : "generate " + options.purpose};
 }
@@ -255,12 +265,15 @@ void generate(const GenerateOptions& options, bool as_json) {
   comm::Crew& crew = join_crew();
   std::shared_ptr<const io::ModelDirectory> directory;
   TokenizerAndTemplate text;
+  io::FilesInUse files;                         // the leader's
   std::vector<rollout::PromptedQuery> queries;  // the leader's
   leader_first(crew, [&] {
-    if (crew.leads()) refuse_inputs(options.out.path, {options.prompts});
     directory = std::make_shared<const io::ModelDirectory>(options.model, options.base);
     text = load_tokenizer_and_template(directory->text_path());
     if (!crew.leads()) return;
+    const auto model = io::model_files(options.model, options.base);
+    check_outputs(options, model);
+    files.add(model);
     queries = PromptReader(options, text).read();
     check_count(options, queries.size());
   });
@@ -280,6 +293,7 @@ void generate(const GenerateOptions& options, bool as_json) {
   generator.check(requests);
   rollout::BankOptions bank;
   bank.stage = "generate";
+  bank.check = [&] { files.check(); };
   if (text.tokenizer) bank.decode = [&](std::span<const Token> ids) { return text.tokenizer->decode(ids); };
   if (is_stream(options.out.path)) return generate_to_stream(options, generator, requests, bank);
   if (options.out.overwrites) io::remove_bank(options.out.path);

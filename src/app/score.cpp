@@ -23,6 +23,7 @@
 #include "distill/crew_scorer.h"
 #include "distill/scoring.h"
 #include "io/dataset.h"
+#include "io/files_in_use.h"
 #include "io/model_directory.h"
 #include "io/rollout_file.h"
 #include "io/score_file.h"
@@ -135,6 +136,13 @@ class GivenModels {
   model::Weights teacher() { return teacher_->weights(config_.batch_tokens); }
 };
 
+io::FilesInUse files_of(const Options& options) {
+  io::FilesInUse files;
+  files.add(io::model_files(options.model, options.base));
+  if (!options.teacher.empty()) files.add(io::model_files(options.teacher, options.teacher_base));
+  return files;
+}
+
 // All that the scores depend on, as one line: an interrupted command goes on only with the same.
 std::string origin_of(const Options& options, const std::vector<Rollout>& rollouts, GivenModels& models) {
   Sha256 rows;
@@ -163,6 +171,7 @@ void run(const Options& options) {
     given.emplace(options);
   });
   GivenModels& models = *given;
+  const io::FilesInUse files = crew.leads() ? files_of(options) : io::FilesInUse();
   distill::CrewScorer scorer(models.scorer(), crew);
   if (!crew.is_alone()) comm::require_agreement(crew.world(), models.facts());
   if (!crew.leads()) assist(crew);
@@ -185,7 +194,9 @@ void run(const Options& options) {
   // In pieces, so that scores of a long file are not all held in memory.
   for (const auto& [begin, end] :
        model::pack_in_order(rest.size(), models.piece_tokens(longest, crew.world().size()), length)) {
-    for (const Scores& s : scorer.score(rest.subspan(begin, end - begin), {}).scores) {
+    const auto scored = scorer.score(rest.subspan(begin, end - begin), {});
+    files.check();
+    for (const Scores& s : scored.scores) {
       out.add(io::scores_line(s));
       tokens += s.sampled_logprobs.size();
     }

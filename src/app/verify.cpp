@@ -1,5 +1,5 @@
-// ropd verify: reads a run, a checkpoint, a model, an evaluation or a bank completely and says what is whole and what is
-// not.
+// ropd verify: reads a run, a study, a checkpoint, a model, an evaluation or a bank completely and says what is whole
+// and what is not.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -10,6 +10,7 @@
 #include "app/output.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/visible_text.h"
 #include "eval/evaluate.h"
 #include "io/checkpoint.h"
 #include "io/input_ledger.h"
@@ -17,6 +18,7 @@
 #include "io/model_path.h"
 #include "io/rollout_file.h"
 #include "model/weights.h"
+#include "study/verify_study.h"
 #include "train/sft_run.h"
 #include "train/verify_run.h"
 
@@ -61,11 +63,13 @@ Verification verify(const Path& path, const Path& base) {
     if (fs::exists(path / "config.yaml"))
       return train::is_sft_run(path) ? train::verify_sft_run(path) : train::verify_run(path);
     if (io::is_model(path)) return verify_model(path, base);
+    if (study::is_study_folder(path)) return study::verify_study(path);
     if (fs::exists(path / "generation.json") || fs::exists(path / "summary.json"))
       return {.found = {"evaluation"}, .damages = eval::evaluation_damages(path), .blemishes = {}};
     fail(path.string(),
          ": neither a run (config.yaml) nor a checkpoint (MANIFEST.json) nor a model (config.json) nor an "
-         "adapter (adapter_config.json) nor an evaluation (generation.json, summary.json)");
+         "adapter (adapter_config.json) nor a study (NAME.graph.json) nor an evaluation (generation.json, "
+         "summary.json)");
   }
   Verification result;
   const std::string damage = io::bank_damage(path);
@@ -79,9 +83,12 @@ void print(const Verification& result, bool as_json) {
     print_json({{"whole", result.found}, {"damaged", result.damages}, {"blemished", result.blemishes}});
     return;
   }
-  for (const std::string& text : result.found) std::printf("whole      %s\n", text.c_str());
-  for (const std::string& text : result.blemishes) std::printf("blemished  %s\n", text.c_str());
-  for (const std::string& text : result.damages) std::printf("damaged    %s\n", text.c_str());
+  const auto list = [](const char* state, const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) std::printf("%-9s  %s\n", state, visible_line(text).c_str());
+  };
+  list("whole", result.found);
+  list("blemished", result.blemishes);
+  list("damaged", result.damages);
 }
 
 }  // namespace
@@ -89,10 +96,11 @@ void print(const Verification& result, bool as_json) {
 void add_verify(CLI::App& app) {
   auto path = std::make_shared<std::string>(), base = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand(
-      "verify", "read a run, checkpoint, model, evaluation or bank completely and find any damage");
+      "verify", "read a run, study, checkpoint, model, evaluation or bank completely and find any damage");
   command
-      ->add_option("path", *path,
-                   "run directory, checkpoint, model or adapter directory, evaluation, or rollout file")
+      ->add_option(
+          "path", *path,
+          "run directory, study folder, checkpoint, model or adapter directory, evaluation, or rollout file")
       ->required();
   add_base(*command, "--base", *base);
   command->footer("Examples:\n  ropd verify runs/qwen3-0.6b-ropd\n  ropd verify models/Qwen3-4B");

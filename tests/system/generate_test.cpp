@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <fstream>
+
 #include "base/file.h"
 #include "io/rollout_file.h"
 #include "support/model_files.h"
@@ -253,6 +255,94 @@ TEST_F(Generate, RefusesWhatTheMachineCannotDo) {
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("absent/out"));
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+}
+
+TEST_F(Generate, ADamagedBankIsNeitherFinishedNorScored) {
+  ASSERT_EQ(shell(command("--quiet")).exit_code, 0);
+  std::string text = read_file(at("out.jsonl"));
+  const size_t digit = text.find("\"response_ids\":[") + 16;
+  text[digit] = text[digit] == '1' ? '2' : '1';
+  write("out.jsonl", text);
+  for (const std::string& again :
+       {command("--quiet"), std::string(ROPD_PROGRAM) + " score --quiet --model " + at("model") +
+                                " --rollouts " + at("out.jsonl") + " --out " + at("scores.jsonl")}) {
+    const Outcome outcome = shell(again);
+    EXPECT_EQ(outcome.exit_code, 1) << again;
+    EXPECT_THAT(outcome.err, HasSubstr("out.jsonl: its content is not what its description says"));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+  EXPECT_EQ(read_file(at("out.jsonl")), text);
+  EXPECT_FALSE(std::filesystem::exists(at("scores.jsonl")));
+}
+
+// The files beside --out that a bank consists of too.
+TEST_F(Generate, NeverWritesOntoItsInputs) {
+  const std::string prompts = read_file(at("prompts.jsonl"));
+  for (const std::string name : {"x.partial.jsonl", "x.meta.json", "x.jsonl"}) {
+    write(name, prompts);
+    for (const std::string more : {"--quiet", "--quiet --overwrite"}) {
+      const Outcome outcome = shell(command(more, name, "x.jsonl"));
+      EXPECT_EQ(outcome.exit_code, 1) << name << more;
+      EXPECT_THAT(outcome.err, HasSubstr(name + ": is an input of this command")) << more;
+      EXPECT_EQ(read_file(at(name)), prompts) << more;
+    }
+    std::filesystem::remove(at(name));
+  }
+  const std::string weights = read_file(at("model/model.safetensors"));
+  EXPECT_EQ(shell(command("--overwrite", "prompts.jsonl", "model/model.safetensors")).exit_code, 1);
+  EXPECT_EQ(read_file(at("model/model.safetensors")), weights);
+}
+
+TEST_F(Generate, PathsNeedNotBeUtf8) {
+  std::filesystem::rename(at("model"), at("model-\xff"));
+  std::string line = command("--quiet --json");
+  line.replace(line.find(at("model")), at("model").size(), "'" + at("model-\xff") + "'");
+  for (int call = 0; call < 2; ++call) ASSERT_EQ(shell(line).exit_code, 0);
+  EXPECT_THAT(io::read_bank_meta(at("out.jsonl"))->model, testing::EndsWith("model-\xef\xbf\xbd"));
+}
+
+TEST_F(Generate, AndScoreNoticeAModelThatIsOverwritten) {
+  const Path weights = at("model/model.safetensors");
+  const std::string before = read_file(weights), more = "--n 400 --max-tokens 50 --threads 1";
+  std::filesystem::create_directory(at("killed"));
+  // In its place, at the n-th call that changes a file of the result.
+  const auto overwritten_at = [&](uint64_t n, const std::string& line) {
+    std::string other = before;
+    other[other.size() - 3] = static_cast<char>(other[other.size() - 3] ^ 1);
+    const auto end = torture::run_traced({.command = {"/bin/sh", "-c", "exec " + line},
+                                          .folder = directory_ / "killed",
+                                          .fault = {},
+                                          .before_call =
+                                              [&](uint64_t index) {
+                                                if (index == n) std::ofstream(weights) << other;
+                                              },
+                                          .on_change = {}});
+    EXPECT_EQ(end.exit_code, 1) << end.err;
+    EXPECT_THAT(end.err, HasSubstr(weights.string() + ": was written to while this command used it"));
+    std::ofstream(weights) << before;
+  };
+  ASSERT_EQ(shell(command(more, "prompts.jsonl", "whole.jsonl")).exit_code, 0);
+  overwritten_at(100, command("--quiet " + more, "prompts.jsonl", "killed/out.jsonl"));
+  EXPECT_FALSE(std::filesystem::exists(at("killed/out.jsonl")));
+  ASSERT_EQ(shell(command(more, "prompts.jsonl", "killed/out.jsonl")).exit_code, 0);
+  EXPECT_EQ(read_file(at("killed/out.jsonl")), read_file(at("whole.jsonl"))) << "put back, it goes on";
+  const std::string score = std::string(ROPD_PROGRAM) + " score --quiet --batch-tokens 50 --model " +
+                            at("model") + " --rollouts " + at("whole.jsonl") + " --out ";
+  overwritten_at(20, score + at("killed/scores.jsonl"));
+  EXPECT_FALSE(std::filesystem::exists(at("killed/scores.jsonl")));
+  ASSERT_EQ(shell(score + at("killed/scores.jsonl")).exit_code, 0);
+  ASSERT_EQ(shell(score + at("whole-scores.jsonl")).exit_code, 0);
+  EXPECT_EQ(read_file(at("killed/scores.jsonl")), read_file(at("whole-scores.jsonl")));
+}
+
+// What `ropd verify` says holds names of files.
+TEST_F(Generate, VerifyShowsNamesWithoutTheirControlCharacters) {
+  ASSERT_EQ(shell(command("--quiet")).exit_code, 0);
+  std::filesystem::rename(at("out.jsonl"), at("o\x1b[2J\nut.jsonl"));
+  const Outcome outcome =
+      test::run_shell(std::string(ROPD_PROGRAM) + " verify '" + at("o\x1b[2J\nut.jsonl") + "'");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "whole      o␛[2J␊ut.jsonl\n");
 }
 
 }  // namespace

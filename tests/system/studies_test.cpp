@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/sealed_json.h"
 #include "support/paper_models.h"
 #include "support/test_data.h"
 #include "system/shell.h"
@@ -140,6 +141,28 @@ TEST_F(StudiesOfThePaper, CountSharedPartsOnce) {
   EXPECT_THAT(dry_run("onset").out, ContainsRegex("nodes to be made: 1[0-9]+,[0-9]+ responses"));
   EXPECT_EQ(responses, 126720u);
   EXPECT_THAT(dry_run("onset").out, HasSubstr("nodes to be made: 126,720 responses"));
+}
+
+// What is found in whole studies is in verify_study_test.cpp.
+TEST(VerifyAStudy, NamesADiagnosisThatWasChanged) {
+  const test::TemporaryDirectory directory;
+  std::filesystem::create_directory(directory / "diagnoses");
+  write_file_atomically(directory / "tiny.graph.json", "{}");
+  std::string text = sealed({{"kl", 0.25},
+                             {"less_likely", 0.5},
+                             {"cumulative", Json::array()},
+                             {"position_kl", Json::array()},
+                             {"response_less_likely", Json::array()}})
+                         .dump();
+  write_file_atomically(directory / "diagnoses/a.json", text);
+  const auto whole = test::run_ropd("verify " + directory.path().string());
+  EXPECT_EQ(whole.exit_code, 0) << whole.err;
+  EXPECT_THAT(whole.out, HasSubstr("whole      diagnoses/ (1 files)"));
+  text.replace(text.find("0.25"), 4, "0.35");
+  write_file_atomically(directory / "diagnoses/a.json", text);
+  const auto changed = test::run_ropd("verify " + directory.path().string());
+  EXPECT_EQ(changed.exit_code, 1);
+  EXPECT_THAT(changed.err, HasSubstr("diagnoses/a.json: its content does not fit its checksum"));
 }
 
 }  // namespace
