@@ -1,9 +1,10 @@
-// What a command reads, it does not write onto.
+// What a command reads, it does not write onto; and what it prints is what it looks like.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "support/run_fixture.h"
 #include "support/test_data.h"
+#include "support/tiny_world.h"
 #include "system/shell.h"
 
 namespace ropd {
@@ -35,6 +36,19 @@ TEST(ReportOutput, IsNoFileOfARun) {
   const std::string page = "report " + at("run") + " --out " + at("run/report.html");
   EXPECT_EQ(run_ropd(page).exit_code, 0);
   EXPECT_EQ(run_ropd(page + " --overwrite").exit_code, 0);
+}
+
+TEST(StudyOutput, ShowsControlCharactersOfNames) {
+  const test::TinyWorld world;
+  write_file_atomically(world.path("base.yaml"), config_to_yaml(world.config("unused")));
+  write_file_atomically(world.path("study.yaml"),
+                        "name: tiny\nbase: base.yaml\noutput: " + world.path("study").string() +
+                            "\nmethods:\n  - {name: \"cur\\e[2Jrent\", stages: [{source: current}]}\n");
+  for (const char* what : {" --status", " --dry-run"}) {
+    const auto outcome = run_ropd("study " + world.path("study.yaml").string() + what);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, testing::AllOf(HasSubstr("cur␛[2Jrent"), testing::Not(HasSubstr("\x1b"))));
+  }
 }
 
 }  // namespace
