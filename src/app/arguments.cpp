@@ -1,7 +1,11 @@
 #include "app/arguments.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 
 #include "base/log.h"
 #include "base/standard_streams.h"
@@ -52,6 +56,43 @@ CLI::Validator is_temperature() {
 CLI::Validator is_seed() {
   return number_in("a whole number from 0 to 9007199254740991",
                    [](double x) { return x >= 0 && x <= 9007199254740991.0 && x == std::floor(x); });
+}
+
+CLI::Validator is_memory_gb() {
+  return number_in("a number from 0 to 1e6", [](double x) { return x >= 0 && x <= 1e6; });
+}
+
+namespace {
+
+template <class T>
+bool is_decimal(const std::string& text) {
+  T value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+std::string without_leading_zeros(const std::string& text) {
+  const size_t first = std::min(text.find_first_not_of('0'), text.size());
+  const bool has_more = first < text.size() && text[first] >= '0' && text[first] <= '9';
+  return text.substr(first == 0 || has_more ? first : first - 1);  // the last zero of 00 and of 0x10 stays
+}
+
+}  // namespace
+
+void read_numbers_as_written(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    const std::string type = option->get_type_name();  // UINT, INT, or of --threads: ":INT in [1 - 4096]"
+    if (type.find("INT") == std::string::npos) continue;
+    const bool has_sign = !type.starts_with("UINT");
+    option->transform(without_leading_zeros);
+    option->check([has_sign](const std::string& text) -> std::string {
+      if (has_sign ? is_decimal<int64_t>(text) : is_decimal<uint64_t>(text)) return "";
+      return "is " + text + ", expected a whole number" +
+             (has_sign ? "" : " from 0 to " + std::to_string(std::numeric_limits<uint64_t>::max()));
+    });
+  }
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; }))
+    read_numbers_as_written(*command);
 }
 
 CLI::Validator is_precision() {

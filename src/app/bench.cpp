@@ -13,6 +13,7 @@
 #include "app/arguments.h"
 #include "app/bench_iteration.h"
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/pattern_weights.h"
 #include "app/trial_work.h"
 #include "base/error.h"
@@ -348,21 +349,19 @@ void print(const Bench& bench, const std::string& shape, const std::vector<Row>&
                       {"peak_memory_bytes", row.peak_memory}});
       if (const double peer = peer_speed(row, peers)) list.back()["peer_tokens_per_second"] = peer;
     }
-    std::printf("%s\n", Json{{"shape", shape},
-                             {"kernels", kernels::describe_kernels()},
-                             {"threads", num_threads()},
-                             {"f32_flops", bench.limits().f32_flops},
-                             {"bf16_flops", bench.limits().bf16_flops},
-                             {"tiles_flops", bench.limits().tiles_flops},
-                             {"product_flops", bench.limits().product_flops},
-                             {"read_bytes_per_second", bench.limits().read_bytes},
-                             {"rows", list}}
-                            .dump()
-                            .c_str());
+    print_json({{"shape", shape},
+                {"kernels", kernels::describe_kernels()},
+                {"threads", num_threads()},
+                {"f32_flops", bench.limits().f32_flops},
+                {"bf16_flops", bench.limits().bf16_flops},
+                {"tiles_flops", bench.limits().tiles_flops},
+                {"product_flops", bench.limits().product_flops},
+                {"read_bytes_per_second", bench.limits().read_bytes},
+                {"rows", list}});
     return;
   }
-  std::printf("%s   kernels: %s; %zu threads\n", shape.c_str(), kernels::describe_kernels().c_str(),
-              num_threads());
+  std::printf("%s, %zu threads\nkernels: %s\n", shape.c_str(), num_threads(),
+              kernels::describe_kernels().c_str());
   std::printf(
       "The best of this run: f32 %.0f GFLOP/s, bf16 %.0f, bf16_tiles %.0f, large f32\n"
       "product %.0f, memory %.1f GB/s. Limit: share of what computing (c) or reading\n"

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/visible_text.h"
 #include "io/adapter_directory.h"
 #include "io/dataset.h"
 #include "text/prompt_renderer.h"
@@ -64,9 +65,9 @@ void print_result(const CLI::App& command, const Json& json, const std::string& 
   const CLI::Option* out = command.get_option_no_throw("--out");
   if (out && out->count() > 0 && out->as<std::string>() == kStandardOutput) return;  // it holds the data
   if (wants_json(command))
-    std::printf("%s\n", json.dump().c_str());
+    print_json(json);
   else
-    std::printf("%s", text.c_str());
+    print_text(text);
 }
 
 std::string counted(uint64_t count, const char* what) { return format_count(double(count)) + " " + what; }
@@ -172,8 +173,10 @@ void add_prepare(CLI::App& data) {
   command->add_flag("--keep-duplicates", options->keeps_duplicates,
                     "keep queries whose prompt occurs before");
   command->add_flag("--no-han", options->excludes_han, "drop queries with Chinese characters");
-  command->add_option("--max-prompt-tokens", options->max_prompt_tokens,
-                      "drop longer prompts, counted under --model's chat template");
+  command
+      ->add_option("--max-prompt-tokens", options->max_prompt_tokens,
+                   "drop longer prompts, counted under --model's chat template")
+      ->check(CLI::Range(0, 1 << 24));
   command
       ->add_option(
           "--wrapper", options->wrapper,
@@ -304,8 +307,9 @@ void run_overlap(const CLI::App& command, const OverlapOptions& options) {
                        {"share", overlap.share}});
       char share[16];
       std::snprintf(share, sizeof share, "%5.1f%%", 100 * overlap.share);
-      lines += "  " + std::string(share) + "  " + kind + "  " + benchmark.queries[overlap.benchmark].id +
-               "  in  " + dataset.where(overlap.query) + " (" + dataset.queries[overlap.query].id + ")\n";
+      lines += "  " + std::string(share) + "  " + kind + "  " +
+               visible_line(benchmark.queries[overlap.benchmark].id) + "  in  " +
+               dataset.where(overlap.query) + " (" + visible_line(dataset.queries[overlap.query].id) + ")\n";
     }
     text += path + ": " + std::to_string(questions.size()) + " of " +
             counted(benchmark.queries.size(), "questions repeat in ") + std::to_string(overlaps.size()) +
@@ -345,7 +349,7 @@ void add_overlap(CLI::App& data) {
   command
       ->add_option("--threshold", options->threshold,
                    "share of a question's 8-word windows that counts as a repeat")
-      ->check(CLI::Range(0.01, 1.0))
+      ->check(number_in("a number from 0.01 to 1", [](double x) { return x >= 0.01 && x <= 1; }))
       ->capture_default_str();
   add_output(*command, options->out, "write the queries that repeat nothing");
   command->footer(

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/ranks.h"
 #include "base/bytes.h"
 #include "base/json.h"
@@ -87,7 +88,7 @@ void examine(bool as_json) {
   Json list = Json::array();
   for (size_t rank = 0; rank < reports.size(); ++rank) list.push_back(to_json(reports[rank], rank));
   if (as_json)
-    std::printf("%s\n", list.dump().c_str());
+    print_json(list);
   else
     print_table(reports);
   warn(reports);

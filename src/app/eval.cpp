@@ -1,6 +1,5 @@
 // ropd eval: generate what a suite asks for, or take saved responses, and score them at every budget.
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -13,7 +12,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/sealed_json.h"
 #include "base/stop.h"
 #include "eval/evaluate.h"
 #include "eval/outcomes.h"
@@ -26,6 +24,7 @@
 #include "rollout/crew_generator.h"
 #include "rollout/fingerprint.h"
 #include "rollout/local_generator.h"
+#include "stats/evaluation.h"
 #include "train/teacher_translation.h"
 
 namespace ropd::app {
@@ -78,13 +77,11 @@ eval::ScoreResponses scorer_of(const EvalOptions& options, const io::ModelDirect
 void check_summary(const EvalOptions& options, const eval::GradingConfig& grading) {
   const Path path = Path(options.out) / "summary.json";
   if (options.rescores || options.overwrites || !std::filesystem::exists(path)) return;
-  const Json summary = unsealed(parse_json(read_file(path), path.string()), path.string());
-  std::vector<uint32_t> budgets;
-  for (const Json& item : summary.value("budgets", Json::array()))
-    if (item.is_object()) budgets.push_back(item.value("budget", uint32_t{0}));
-  const Json about = summary.value("about", Json());
-  const std::string grader = about.is_object() ? about.value("grader", "reference") : "reference";
-  if (budgets != grading.budgets || grader != (options.is_strict ? "strict" : "reference"))
+  const stats::EvaluationSummary summary = stats::read_summary(path);
+  std::string grader = "reference";  // where nothing is known of the responses
+  for (const auto& [name, value] : summary.settings)
+    if (name == "grader") grader = value;
+  if (summary.budgets != grading.budgets || grader != (options.is_strict ? "strict" : "reference"))
     fail(path.string(),
          ": holds the results of other budgets or another grader; --rescore scores the saved responses anew "
          "and replaces it");
@@ -172,10 +169,10 @@ void run_eval(const CLI::App& command, const EvalOptions& options) {
   if (evaluation.num_missing > 0)
     log_warning(evaluation.num_missing, " of ", suite.num_responses(), " responses are missing");
   if (wants_json(command))
-    std::printf("%s\n", eval::summary_json(evaluation, about).dump().c_str());
+    print_json(eval::summary_json(evaluation, about));
   else
     for (const stats::Table& table : eval::summary_tables(evaluation))
-      std::printf("%s\n", stats::to_text(table).c_str());
+      print_text(stats::to_text(table) + "\n");
 }
 
 }  // namespace
@@ -204,13 +201,15 @@ void add_eval(CLI::App& app) {
   command->add_option("--temperature", options->sampling.temperature, "of sampling")
       ->check(is_temperature())
       ->capture_default_str();
-  command->add_option("--top-p", options->sampling.top_p, "of sampling")->capture_default_str();
+  command->add_option("--top-p", options->sampling.top_p, "of sampling")
+      ->check(number_in("a number in (0, 1]", [](double x) { return x > 0 && x <= 1; }))
+      ->capture_default_str();
   command->add_option("--seed", options->seed, "of sampling")->check(is_seed())->capture_default_str();
   command->add_option("--precision", options->precision, "of matrix products")
       ->check(is_precision())
       ->capture_default_str();
   command->add_option("--memory-gb", options->memory_gb, "for keys and values (default: what is free)")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(is_memory_gb());
   auto* teacher = command
                       ->add_option("--teacher", options->teacher,
                                    "in samples.jsonl, what this model says of every token too")

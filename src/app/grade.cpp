@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/progress.h"
 #include "base/stop.h"
+#include "base/visible_text.h"
 #include "grading/grader.h"
 #include "io/jsonl.h"
 
@@ -121,15 +122,14 @@ void add_grade(CLI::App& app) {
     if (options->out.is_standard()) return;
     const double lines = static_cast<double>(summary.lines);
     if (wants_json(app)) {
-      const Json json = {{"lines", summary.lines},
-                         {"correct", summary.correct},
-                         {"answers_found", summary.answers_found},
-                         {"accuracy", static_cast<double>(summary.correct) / lines},
-                         {"mode", options->strict ? "strict" : "reference"}};
-      std::printf("%s\n", json.dump().c_str());
+      print_json({{"lines", summary.lines},
+                  {"correct", summary.correct},
+                  {"answers_found", summary.answers_found},
+                  {"accuracy", static_cast<double>(summary.correct) / lines},
+                  {"mode", options->strict ? "strict" : "reference"}});
     } else {
       std::printf("%s: %llu lines, %llu correct (%.2f%%), %llu with an answer (%.2f%%)\n",
-                  options->out.path.c_str(), static_cast<unsigned long long>(summary.lines),
+                  visible_line(options->out.path).c_str(), static_cast<unsigned long long>(summary.lines),
                   static_cast<unsigned long long>(summary.correct),
                   100.0 * static_cast<double>(summary.correct) / lines,
                   static_cast<unsigned long long>(summary.answers_found),

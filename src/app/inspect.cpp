@@ -10,10 +10,12 @@
 
 #include "app/arguments.h"
 #include "app/commands.h"
+#include "app/output.h"
 #include "base/config_fields.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/progress.h"
+#include "base/visible_text.h"
 #include "io/checkpoint.h"
 #include "io/jsonl.h"
 #include "io/metrics_file.h"
@@ -39,15 +41,21 @@ Description describe_tokenizer(const Path& directory) {
   const Path path = directory / "tokenizer.json";
   if (!std::filesystem::exists(path)) return "none (no tokenizer.json)";
   const Json tokenizer = parse_json(read_file(path, kMaxTokenizerBytes), path.string());
-  Description description = Description::object();
-  const auto size_at = [&](const char* pointer) {
-    const Json::json_pointer place(pointer);
-    return tokenizer.contains(place) ? tokenizer[place].size() : 0;
+  if (!tokenizer.is_object())
+    fail(path.string(), ": is of type ", tokenizer.type_name(), ", expected an object (not a tokenizer?)");
+  const auto part = [](const Json& object, const char* name) -> const Json& {
+    static const Json nothing;
+    const auto found = object.is_object() ? object.find(name) : object.end();
+    return found == object.end() ? nothing : *found;
   };
-  description["type"] = tokenizer.value(Json::json_pointer("/model/type"), std::string("?"));
-  description["entries"] = size_at("/model/vocab");
-  description["merges"] = size_at("/model/merges");
-  description["added_tokens"] = size_at("/added_tokens");
+  const auto size_of = [](const Json& list) { return list.is_structured() ? list.size() : 0; };
+  const Json& model = part(tokenizer, "model");
+  const Json& type = part(model, "type");
+  Description description = Description::object();
+  description["type"] = type.is_string() ? type.get<std::string>() : "?";
+  description["entries"] = size_of(part(model, "vocab"));
+  description["merges"] = size_of(part(model, "merges"));
+  description["added_tokens"] = size_of(part(tokenizer, "added_tokens"));
   description["sha256"] = sha256_file(path);
   return description;
 }
@@ -262,6 +270,11 @@ constexpr Recogniser kRecognisers[] = {
     {"bank", is_bank, describe_bank},
 };
 
+// Names of files need not be UTF-8.
+std::string json_text(const Description& value) {
+  return value.dump(-1, ' ', false, Description::error_handler_t::replace);
+}
+
 std::string value_text(const std::string& key, const Description& value) {
   if (value.is_number_integer() && (key.ends_with("bytes") || key.ends_with("bytes_per_token"))) {
     return format_bytes(value.get<double>());
@@ -269,17 +282,18 @@ std::string value_text(const std::string& key, const Description& value) {
   if (value.is_number_integer() && key.ends_with("parameters")) {
     return value.dump() + " (" + format_count(value.get<double>()) + ")";
   }
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
 void print_lines(const Description& description, const std::string& indent) {
   for (const auto& [key, value] : description.items()) {
+    std::string line = indent + visible_line(key);
     if (value.is_object() && !value.empty()) {
-      std::printf("%s%s\n", indent.c_str(), key.c_str());
+      print_text(line + "\n");
       print_lines(value, indent + "  ");
     } else {
-      std::printf("%s%-*s %s\n", indent.c_str(), static_cast<int>(36 - indent.size()), key.c_str(),
-                  value_text(key, value).c_str());
+      line.resize(std::max<size_t>(line.size(), 36), ' ');
+      print_text(line + " " + visible_line(value_text(key, value)) + "\n");
     }
   }
 }
@@ -291,7 +305,7 @@ void inspect(const Path& path, const Path& base, bool as_json) {
     Description description = {{"kind", recogniser.kind}, {"path", path.string()}};
     description.update(recogniser.describe(path, base));
     if (as_json) {
-      std::printf("%s\n", description.dump(-1, ' ', false, Description::error_handler_t::replace).c_str());
+      std::printf("%s\n", json_text(description).c_str());
     } else {
       print_lines(description, "");
     }

@@ -3,10 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 
+#include "app/arguments.h"
 #include "app/commands.h"
 #include "app/lab_paper.h"
 #include "app/output.h"
@@ -15,11 +15,13 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/sealed_json.h"
 #include "base/stop.h"
 #include "lab/models.h"
 #include "lab/study_files.h"
 #include "report/page.h"
 #include "stats/evaluation.h"
+#include "study/results.h"
 #include "study/study.h"
 
 namespace ropd::app {
@@ -72,9 +74,14 @@ lab::RunResult result_of(const Path& evaluation) {
     result.standard_error.push_back(std::sqrt(variance));
   }
   const Path path = evaluation / "summary.json";
-  const Json last = parse_json(read_file(path), path.string()).at("budgets").back();
-  result.length = last.at("length").get<double>();
-  result.at_cap = last.at("at_cap").get<double>();
+  const Json json = parse_json(read_file(path), path.string());
+  try {
+    const Json& last = json.at("budgets").back();
+    result.length = last.at("length").get<double>();
+    result.at_cap = last.at("at_cap").get<double>();
+  } catch (const Json::exception& error) {
+    fail(path.string(), ": not the summary of an evaluation: ", error.what());
+  }
   return result;
 }
 
@@ -88,10 +95,6 @@ lab::LabResults results_of(study::Study& study, const std::vector<lab::LabMethod
   results.methods.push_back({.name = "teacher", .role = lab::Role::teacher});
   for (const lab::LabMethod& method : methods)
     results.methods.push_back({.name = method.name, .role = method.role});
-  const auto cell = [&](const study::PlannedDiagnosis& planned) {
-    const Path path = study.store().diagnosis(planned.id);
-    return parse_json(read_file(path), path.string());
-  };
   for (const study::PlannedEvaluation& planned : plan.evaluations) {
     lab::RunResult result = result_of(study.store().evaluation(planned.id));
     size_t row = planned.is_teacher ? 1 : 0;
@@ -105,13 +108,15 @@ lab::LabResults results_of(study::Study& study, const std::vector<lab::LabMethod
                              study.runs()[diagnosis.place].values == study.runs()[*planned.run].values;
       const bool is_initial = !planned.run && !planned.is_teacher && diagnosis.student == 0;
       if (!is_of_run && !is_initial) continue;
-      const Json values = cell(diagnosis);
-      result.prefix_kl = values.at("kl").get<double>();
+      const Path path = study.store().diagnosis(diagnosis.id);
+      const study::DiagnosisCell cell = study::read_diagnosis(path);
+      const Json values = unsealed(parse_json(read_file(path), path.string()), path.string());
+      result.prefix_kl = cell.kl;
       // Where the report looks for it.
       const Path folder = study.result_directory(plan, planned);
       std::filesystem::create_directories(folder);
       write_file_atomically(folder / "diagnostics.json", Json{{"initial_prefixes", values}}.dump() + "\n");
-      if (is_of_run) result.prefixes_less_likely = values.at("less_likely").get<double>();
+      if (is_of_run) result.prefixes_less_likely = cell.less_likely;
     }
     results.methods[row].runs.push_back(std::move(result));
   }
@@ -168,8 +173,7 @@ void run(lab::LabOptions options, bool makes_models, bool is_paper, const PaperO
     print_json(object);
     return;
   }
-  std::printf("\n%s\nreport: %s   (%s)\n", text.c_str(), page.string().c_str(),
-              format_duration(seconds).c_str());
+  print_text("\n" + text + "\nreport: " + page.string() + "   (" + format_duration(seconds) + ")\n");
 }
 
 }  // namespace
@@ -206,7 +210,7 @@ void add_lab(CLI::App& app) {
   command->add_flag("--make-models", options->makes_models,
                     "make teacher and student afresh by supervised fine-tuning");
   command->add_option("--learning-rate", options->lab.learning_rate, "of AdamW")
-      ->check(CLI::PositiveNumber)
+      ->check(number_in("a number above 0", [](double x) { return x > 0 && std::isfinite(x); }))
       ->capture_default_str();
   command->add_option("--responses", options->lab.responses_per_iteration, "an iteration")
       ->check(CLI::Range(8, 100000))

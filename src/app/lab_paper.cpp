@@ -244,7 +244,7 @@ void print_dry_run(study::Study& study, bool as_json) {
   if (as_json)
     print_json({{"study", study.file().config.name}, {"text", graph}});
   else
-    std::printf("=== %s\n%s\n", study.file().config.name.c_str(), graph.c_str());
+    print_text("=== " + study.file().config.name + "\n" + graph + "\n");
 }
 
 std::string minutes(double seconds) { return fmt::format("{:.1f}", seconds / 60); }
@@ -327,7 +327,7 @@ bool run_paper(const lab::LabOptions& options, const PaperOptions& paper) {
       object["processor_seconds"] = spent.processor_seconds;
       print_json(object);
     } else {
-      std::printf("\n=== %s\n%s", files[i].stem().c_str(), found.text.c_str());
+      print_text("\n=== " + files[i].stem().string() + "\n" + found.text);
     }
     std::fflush(stdout);
     summary += fmt::format("{:<18} {:>14} {:>14}\n", files[i].stem().string(), minutes(spent.seconds),
@@ -337,8 +337,7 @@ bool run_paper(const lab::LabOptions& options, const PaperOptions& paper) {
   }
   summary +=
       fmt::format("{:<18} {:>14} {:>14}\n", "all", minutes(sum.seconds), minutes(sum.processor_seconds));
-  if (!paper.as_json)
-    std::printf("\nTime of this process (what was there already took none):\n%s", summary.c_str());
+  if (!paper.as_json) print_text("\nTime of this process (what was there already took none):\n" + summary);
   return true;
 }
 

@@ -18,7 +18,9 @@
 #include <string_view>
 #include <vector>
 
+#include "app/arguments.h"
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/ranks.h"
 #include "base/config_fields.h"
 #include "base/error.h"
@@ -27,6 +29,7 @@
 #include "base/progress.h"
 #include "base/threads.h"
 #include "base/version.h"
+#include "base/waiting.h"
 
 namespace ropd::app {
 
@@ -110,7 +113,7 @@ void configure(CLI::App& app) {
   app.add_option("--threads", "number of threads (default: all cores, or a rank's share of them)")
       ->check(CLI::Range(1, 4096));
   app.add_option("--rank-timeout", "seconds after which a silent rank of mpirun or srun ends the run")
-      ->check(CLI::Range(1.0, 86400.0))
+      ->check(number_in("a number from 1 to 86400", [](double x) { return x >= 1 && x <= 86400; }))
       ->default_val(120);
   // Runs after all options are read and before the command's own callback.
   app.parse_complete_callback([&app] {
@@ -199,6 +202,7 @@ int run(int argument_count, char** arguments) {
   configure(app);
   add_commands(app);
   name_common_options(app);
+  read_numbers_as_written(app);
   try {
     std::vector<std::string> rest = with_home(words.subspan(1));
     std::reverse(rest.begin(), rest.end());  // as CLI11 wants them
@@ -212,6 +216,10 @@ int run(int argument_count, char** arguments) {
     return stopped.get_exit_code();
   } catch (const CLI::ParseError& error) {
     return report_usage(app, error);
+  } catch (const Stopped& stopped) {
+    show_live_line("");
+    log_warning(stopped.what());
+    return kStopped;
   } catch (const Error& error) {
     return report_failure(error.what());
   } catch (const std::bad_alloc&) {

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "app/arguments.h"
 #include "base/log.h"
 #include "base/progress.h"
 #include "distill/scoring.h"
@@ -13,7 +14,7 @@ void add_teacher_memory(CLI::App& command, std::optional<double>& memory_gb) {
       .add_option("--teacher-memory-gb", memory_gb,
                   "for the teacher, activations included; one that does not fit is streamed layer by layer "
                   "(less than one layer means one layer); default: what is free")
-      ->check(CLI::NonNegativeNumber);
+      ->check(is_memory_gb());
 }
 
 model::BoundedModel bounded_model(const std::string& path, const std::string& base,

@@ -11,8 +11,8 @@ namespace ropd::app {
 // --teacher-memory-gb.
 void add_teacher_memory(CLI::App& command, std::optional<double>& memory_gb);
 
-// `base`: of an adapter directory; empty: what it names. Without a number the budget is what is free. Weights that are not finite are refused by name: now, or in the
-// first pass of a model that is streamed.
+// `base`: of an adapter directory; empty: what it names. Without a number the budget is what is free. Weights that
+// are not finite are refused by name: now, or in the first pass of a model that is streamed.
 model::BoundedModel bounded_model(const std::string& path, const std::string& base,
                                   std::optional<double> memory_gb);
 

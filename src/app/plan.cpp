@@ -1,14 +1,17 @@
 // ropd plan and the body of ropd train --dry-run.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 
+#include "app/arguments.h"
 #include "app/commands.h"
 #include "app/output.h"
 #include "app/plan.h"
 #include "app/stage_speeds.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/visible_text.h"
 #include "train/plan.h"
 #include "train/proposals.h"
 #include "train/session.h"
@@ -79,15 +82,18 @@ void show_start(const train::TrainConfig& config, bool as_json, int ranks) {
     print_json(start);
     return;
   }
-  for (const std::string& note : models.notes) std::printf("note         %s\n", note.c_str());
-  if (queries.queries.empty()) return;
-  const auto& first = queries.queries.front();
-  std::printf("queries      %zu of %zu in %s (%zu too long)\n", queries.queries.size(), queries.num_in_file,
-              config.data.queries.c_str(), queries.num_too_long);
-  std::printf("template     %s\n", models.student_renderer->chat_template().hash().c_str());
-  std::printf("first prompt %s, %zu ids:", first.query.id.c_str(), first.prompt->size());
-  for (const Token id : *first.prompt) std::printf(" %d", id);
-  std::printf("\n%s\n", models.student_renderer->render_text(first.query).c_str());
+  std::string text;
+  for (const std::string& note : models.notes) text += fmt::format("note         {}\n", visible_line(note));
+  if (!queries.queries.empty()) {
+    const auto& first = queries.queries.front();
+    text += fmt::format("queries      {} of {} in {} ({} too long)\n", queries.queries.size(),
+                        queries.num_in_file, visible_line(config.data.queries), queries.num_too_long);
+    text += fmt::format("template     {}\n", models.student_renderer->chat_template().hash());
+    text += fmt::format("first prompt {}, {} ids: {}\n", visible_line(first.query.id), first.prompt->size(),
+                        fmt::join(*first.prompt, " "));
+    text += models.student_renderer->render_text(first.query) + "\n";
+  }
+  print_text(text);
 }
 
 }  // namespace
@@ -106,9 +112,9 @@ void print_plan(const CLI::App& command, const train::TrainConfig& config, bool 
   const auto plan = train::make_plan(config, machine);
   const auto proposal = train::propose(config, machine);
   if (wants_json(command))
-    std::printf("%s\n", plan_json(plan, proposal).dump().c_str());
+    print_json(plan_json(plan, proposal));
   else
-    std::fputs((train::plan_text(plan) + (proposal ? train::proposal_text(*proposal) : "")).c_str(), stdout);
+    print_text(train::plan_text(plan) + (proposal ? train::proposal_text(*proposal) : ""));
   for (const std::string& warning : train::config_warnings(config)) log_warning(warning);
   if (checks_start) show_start(config, wants_json(command), options.ranks);
   train::check_plan(plan, proposal ? train::proposal_sentence(*proposal) : "");
@@ -138,7 +144,7 @@ void add_plan(CLI::App& app) {
   command
       ->add_option("--memory-gb", options->machine.memory_gb,
                    "plan for a machine with so much free memory instead of this one")
-      ->check(CLI::PositiveNumber);
+      ->check(number_in("a number above 0 and up to 1e6", [](double x) { return x > 0 && x <= 1e6; }));
   command->add_flag("--guess-time", options->guesses_time,
                     "guess the time from the speed of a product instead of trying the stages, which\n"
                     "takes some seconds");

@@ -1,6 +1,5 @@
 // ropd tokenize: texts or messages to token ids, line by line.
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 #include <optional>
 
@@ -158,11 +157,7 @@ void run_tokenize(const CLI::App& command, const TokenizeOptions& options) {
   out.commit();
   if (options.out.is_standard()) return;
   if (wants_json(command))
-    std::printf(
-        "%s\n",
-        Json{{"in", options.in}, {"out", options.out.path}, {"lines", num_lines}, {"tokens", num_tokens}}
-            .dump()
-            .c_str());
+    print_json({{"in", options.in}, {"out", options.out.path}, {"lines", num_lines}, {"tokens", num_tokens}});
   else
     log_info(options.out.path, ": ", format_count(double(num_lines)), " lines, ",
              format_count(double(num_tokens)), " tokens");

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/stop.h"
@@ -36,6 +37,7 @@ void add_watch(CLI::App& app) {
       ->required()
       ->check(CLI::ExistingDirectory);
   command->add_option("--port", options->port, "port on 127.0.0.1; 0 = any that is free")
+      ->check(CLI::Range(0, 65535))
       ->capture_default_str();
   command->footer(kFooter);
   command->callback([options, command] {
@@ -43,7 +45,7 @@ void add_watch(CLI::App& app) {
     watch::Server server(watch::Site(options->folder), {.port = options->port});
     const std::string url = "http://127.0.0.1:" + std::to_string(server.port()) + "/";
     if (wants_json(*command))
-      std::printf("%s\n", Json{{"url", url}}.dump().c_str());
+      print_json(Json{{"url", url}});
     else
       std::printf("%s\n", url.c_str());
     std::fflush(stdout);  // whoever waits for the address gets it now

@@ -18,6 +18,7 @@
 #include "base/rng.h"
 #include "support/kill_at_system_call.h"
 #include "support/test_data.h"
+#include "system/shell.h"
 
 namespace ropd {
 namespace {
@@ -152,6 +153,20 @@ TEST(Lab, KilledWhileTwoProcessesWorkOnItEndsWithTheSameBytes) {
     EXPECT_EQ(broken.contains(name) ? broken.at(name) : "absent", hash) << name;
   for (const auto& [name, hash] : broken) EXPECT_TRUE(through.contains(name)) << name << " is there too";
   EXPECT_GT(std::filesystem::file_size(directory / "through/report.html"), 20000u);
+}
+
+// Its folder is that of a study, whose results are known by what they are made from.
+TEST(Lab, OtherOptionsInTheSameFolderGiveTheirOwnTable) {
+  const TemporaryDirectory directory;
+  const auto table_of = [&](const std::string& options) {
+    const auto outcome = test::run_ropd("lab --fast --quiet --models " ROPD_SOURCE_DIR "/lab/models " +
+                                        options + " --out " + (directory / "lab").string());
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return read_file(directory / "lab/summary.txt");
+  };
+  const std::string first = table_of("--responses 8");
+  EXPECT_NE(table_of("--responses 16"), first);
+  EXPECT_EQ(table_of("--responses 8"), first) << "and back again";
 }
 
 }  // namespace

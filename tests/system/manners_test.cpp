@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "io/checkpoint.h"
 #include "io/rollout_file.h"
 #include "support/model_files.h"
@@ -72,6 +73,111 @@ TEST_F(Manners, ANamedPipeIsRefusedInsteadOfWaitingForIt) {
   expect_refused("timeout 20 " ROPD_PROGRAM " train pipe", 1, "pipe: is a pipe");
 }
 
+TEST_F(Manners, AnOutputThatIsAPipeNobodyReadsIsRefusedInsteadOfWaitingForIt) {
+  write("in.jsonl", kGenerated);
+  expect_refused("mkfifo pipe; timeout 20 " ROPD_PROGRAM " grade --quiet --in in.jsonl --out pipe", 1,
+                 "pipe: is a pipe that nobody reads");
+  const Outcome read = shell(
+      "cat pipe > read & exec 3> pipe; ropd grade --quiet --in in.jsonl --out pipe; "
+      "exec 3>&-; wait; cat read");
+  EXPECT_THAT(read.out, HasSubstr("\"correct\":true")) << read.err;
+}
+
+TEST_F(Manners, AMessageIsOneLineWhateverItQuotes) {
+  const std::string line = "{\"id\": \"a\\nropd: all is well\", \"problem\": \"x\", \"answer\": \"1\"}\n";
+  write("twice.jsonl", line + line);
+  expect_refused("ropd data order --in twice.jsonl --out out.jsonl --seed 1", 1, "a␊ropd: all is well");
+}
+
+TEST_F(Manners, ResultsShowNoTerminalCodesOfTheData) {
+  write("in.jsonl", "{\"id\": \"\\u001b[2J\\nx\", \"problem\": \"2eacadd?\", \"answer\": \"4\"}\n");
+  const Outcome overlap = shell("ropd data overlap --in in.jsonl --benchmark in.jsonl");
+  EXPECT_THAT(overlap.out, AllOf(HasSubstr("␛[2J␊x"), Not(HasSubstr("\x1b")))) << overlap.err;
+  write("run.yaml", "student: " ROPD_SOURCE_DIR "/lab/models/student\nteacher: " ROPD_SOURCE_DIR
+                    "/lab/models/teacher\noutput: run\n"
+                    "data: {queries: in.jsonl, select: {all: true}, prompt_suffix: \"\"}\n"
+                    "rollout: {max_response_tokens: 16, precision: f32}\n"
+                    "train: {iterations: 1, responses_per_iteration: 4, minibatch: 4}\n"
+                    "curriculum: {stages: [{source: current}]}\n");
+  const Outcome dry = shell("ropd train run.yaml --dry-run");
+  EXPECT_THAT(dry.out, AllOf(HasSubstr("first prompt ␛[2J␊x, "), Not(HasSubstr("\x1b")))) << dry.err;
+  std::filesystem::create_directory(at("old"));
+  write("old/config.yaml", "student: \"\\e[2J\"\n");
+  write("old/environment.json", "{}\n");
+  const Outcome inspected = shell("ropd inspect old");
+  EXPECT_THAT(inspected.out, AllOf(HasSubstr("␛[2J"), Not(HasSubstr("\x1b")))) << inspected.err;
+}
+
+TEST_F(Manners, ANameThatIsNoTextIsShownInJsonAllTheSame) {
+  write("in.jsonl", "{\"id\": \"a\", \"problem\": \"x\", \"text\": \"2ea\", \"answer\": \"1\"}\n");
+  const Outcome outcome = shell(
+      "cp in.jsonl $'in\\xff.jsonl'\n"
+      "ropd --json data stats --in $'in\\xff.jsonl'\n"
+      "ropd --json tokenize --model " ROPD_SOURCE_DIR
+      "/lab/models/student --in in.jsonl --out $'ids\\xff.jsonl'\n"
+      "mkdir -p $'run/banks/\\xff.jsonl'; echo 'student: a' > run/config.yaml; echo {} > "
+      "run/environment.json\n"
+      "ropd inspect run");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("\"in\":\"in\uFFFD.jsonl\""),
+                                 HasSubstr("\"out\":\"ids\uFFFD.jsonl\""), HasSubstr("[\"\uFFFD.jsonl\"]")));
+}
+
+TEST_F(Manners, FilesOfAnotherShapeAreNamed) {
+  test::write_tiny_model(folder_ / "model", test::tiny_config("Qwen3ForCausalLM"));
+  write("model/tokenizer.json", "[]");
+  expect_refused("ropd inspect model", 1, "tokenizer.json: is of type array, expected an object");
+  write("model/tokenizer.json", "{\"model\": {\"type\": 5, \"vocab\": 3}}");
+  EXPECT_EQ(shell("ropd inspect model").exit_code, 0);
+  write("questions.jsonl", "{\"id\": \"a\", \"problem\": \"2eacadd?\", \"answer\": \"6\"}\n");
+  write("suite.yaml", "name: one\nprompt_suffix: \"\"\nbenchmarks:\n  - {name: a, file: questions.jsonl}\n");
+  std::filesystem::create_directory(at("eval"));
+  for (const char* summary : {"[]", "{\"format\": 1, \"budgets\": [{\"budget\": \"x\"}]}"}) {
+    write("eval/summary.json", summary);
+    expect_refused("ropd eval --model " ROPD_SOURCE_DIR
+                   "/lab/models/student --suite suite.yaml --max-tokens 16 --out eval --quiet",
+                   1, "ropd: eval/summary.json: ");
+  }
+}
+
+TEST_F(Manners, WholeNumbersAreReadAsTheyAreWritten) {
+  std::string queries;
+  for (int i = 0; i < 12; ++i)
+    queries += "{\"id\": \"" + std::to_string(i) + "\", \"problem\": \"x\", \"answer\": \"1\"}\n";
+  write("in.jsonl", queries);
+  const std::string select = "ropd data select --quiet --overwrite --in in.jsonl --out - ";
+  const auto num_selected = [&](const std::string& options) {
+    const Outcome outcome = shell(select + options);
+    EXPECT_EQ(outcome.exit_code, 0) << options << outcome.err;
+    return std::count(outcome.out.begin(), outcome.out.end(), '\n');
+  };
+  EXPECT_EQ(num_selected("--first 010"), 10);
+  EXPECT_EQ(num_selected("--first 7"), 7);
+  EXPECT_EQ(shell(select + "--count 3 --seed 010").out, shell(select + "--count 3 --seed 10").out);
+  for (const char* option :
+       {"--first -5", "--first 0x5", "--first 99999999999999999999", "--count -1 --seed 1"})
+    expect_refused(select + option, 2, "expected a whole number from 0 to 18446744073709551615");
+  expect_refused("ropd data prepare --in in.jsonl --out out.jsonl --max-prompt-tokens -1", 2,
+                 "Value -1 not in range");
+  expect_refused("ropd data prepare --in in.jsonl --out out.jsonl --max-prompt-tokens 4294967297", 2,
+                 "Value 4294967297 not in range");
+  expect_refused("ropd compare a b --seed -5", 2, "is -5, expected a whole number");
+  expect_refused("ropd branch . 99999999999999999999 in.jsonl", 2, "99999999999999999999");
+  expect_refused("ropd watch . --port 65536", 2, "Value 65536 not in range");
+  expect_refused("ropd --threads 0x10 data stats --in in.jsonl", 2, "is 0x10, expected a whole number");
+}
+
+TEST_F(Manners, MemoryOfNoMachineIsRefused) {
+  write("run.yaml", "");
+  expect_refused("ropd plan run.yaml --memory-gb 1e30", 2,
+                 "is 1e30, expected a number above 0 and up to 1e6");
+  expect_refused("ropd plan run.yaml --memory-gb nan", 2, "is nan, expected");
+  expect_refused("ropd score --model . --rollouts run.yaml --out s --teacher-memory-gb 1e30", 2,
+                 "is 1e30, expected a number from 0 to 1e6");
+  expect_refused("ropd eval --model m --suite three --out e --memory-gb nan", 2, "is nan, expected");
+  expect_refused("ropd doctor --rank-timeout nan", 2, "is nan, expected a number from 1 to 86400");
+}
+
 TEST_F(Manners, TheHomeFolderIsKnownBehindAnEqualsSign) {
   write("in.jsonl", kGenerated);
   const Outcome outcome = shell("HOME=" + at("") + " ropd grade --in=~/in.jsonl --out=~/out.jsonl --quiet");
@@ -120,6 +226,89 @@ TEST_F(MannersOfModels, ScoresCanBePiped) {
   const Outcome outcome =
       shell("head -n 2 bank.jsonl | ropd score --model model --rollouts - --out - | wc -l");
   EXPECT_EQ(outcome.out, "2\n") << outcome.err;
+}
+
+// Commands of bash that start the program in `line` with a pipe as its standard input and do `then` when it has
+// mapped the model: from then on it only waits for its prompts. $pid is the program; descriptor 3 writes to it.
+std::string while_it_waits(const std::string& line, const std::string& then) {
+  return "mkfifo in; " ROPD_PROGRAM " " + line +
+         " < in & pid=$!; exec 3> in\n"
+         "for i in {1..3000}; do grep -q model.safetensors /proc/$pid/maps && break; sleep 0.01; done\n"
+         "( exec 3>&-; sleep 60; kill -9 $pid ) & guard=$!\n" +
+         then + "\nwait $pid; code=$?; pkill -P $guard; kill $guard; exit $code";
+}
+
+TEST_F(MannersOfModels, WaitingForStandardInputEndsWithARequestToStop) {
+  const Outcome outcome =
+      shell(while_it_waits("generate --model model --prompts - --out out.jsonl", "kill -TERM $pid"));
+  EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("warning: /dev/stdin: stopped"));
+  EXPECT_FALSE(std::filesystem::exists(at("out.jsonl")));
+}
+
+TEST_F(MannersOfModels, AModelCutShortWhileItIsReadIsNamed) {
+  const Outcome outcome = shell(
+      while_it_waits("generate --quiet --model model --prompts - --out out.jsonl",
+                     "truncate -s 0 model/model.safetensors; echo '{\"prompt_ids\": [1]}' >&3; exec 3>&-"));
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("ropd: model/model.safetensors: cannot be read any more"));
+}
+
+TEST_F(MannersOfModels, MoreResponsesThanMemoryHoldsAreRefusedAtOnce) {
+  const Outcome outcome = shell(
+      "for i in {1..20000}; do echo '{\"prompt_ids\": [1]}'; done > many.jsonl\n"
+      "ropd generate --quiet --model model --prompts many.jsonl --n 1000000 --out out.jsonl");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err,
+              AllOf(HasSubstr("ropd: --n 1000000 for 20000 prompts: "), HasSubstr("ask for fewer")));
+  EXPECT_FALSE(std::filesystem::exists(at("out.jsonl")));
+}
+
+// A whole model with its tokenizer, as a checkpoint and as the newest checkpoint of a run.
+TEST_F(Manners, ACheckpointOrARunIsTakenForItsModel) {
+  std::filesystem::create_directory(at("run"));
+  write("run/config.yaml", "student: a\n");
+  write("run/environment.json", "{}\n");
+  const Path student = ROPD_SOURCE_DIR "/lab/models/student";
+  const Path checkpoint =
+      io::CheckpointStore(folder_ / "run" / "checkpoints").save(4, {}, [&](const Path& folder) {
+        std::filesystem::copy(student, folder / "model", std::filesystem::copy_options::recursive);
+      });
+  write("prompts.jsonl",
+        "{\"id\": \"a\", \"problem\": \"2eacadd?\", \"text\": \"2ea\", \"answer\": \"6\"}\n");
+  write("suite.yaml", "name: one\nprompt_suffix: \"\"\nbenchmarks:\n  - {name: a, file: prompts.jsonl}\n");
+  // All that five commands make of a model.
+  const auto made_with = [&](const std::string& model, const std::string& out) {
+    std::filesystem::create_directory(at(out));
+    write(out + "/d.yaml", "teacher: " + model + "\noutput: " + out +
+                               "/diagnosis\nstudents: [{name: a, model: " + model +
+                               "}]\nsources: [{name: a, rollouts: " + out + "/r.jsonl}]\npositions: 4\n");
+    const Outcome outcome = shell(
+        "set -e\n"
+        "ropd generate --quiet --max-tokens 8 --model " +
+        model + " --prompts prompts.jsonl --out " + out +
+        "/r.jsonl\n"
+        "ropd score --quiet --model " +
+        model + " --rollouts " + out + "/r.jsonl --out " + out +
+        "/s.jsonl\n"
+        "ropd tokenize --quiet --model " +
+        model + " --in prompts.jsonl --out " + out +
+        "/t.jsonl\n"
+        "ropd eval --quiet --max-tokens 8 --model " +
+        model + " --suite suite.yaml --out " + out +
+        "/eval\n"
+        "ropd diagnose --quiet --config " +
+        out + "/d.yaml");
+    EXPECT_EQ(outcome.exit_code, 0) << model << outcome.err;
+    std::string made;
+    for (const char* name : {"/r.jsonl", "/s.jsonl", "/t.jsonl", "/eval/responses.jsonl"})
+      made += read_file(at(out + name));
+    const Json diagnosis = parse_json(read_file(at(out + "/diagnosis/diagnosis.json")), "diagnosis");
+    return made + diagnosis["kl"].dump();
+  };
+  const std::string expected = made_with(student.string(), "of_model");
+  EXPECT_EQ(made_with(checkpoint.string(), "of_checkpoint"), expected);
+  EXPECT_EQ(made_with("run", "of_run"), expected);
 }
 
 TEST_F(MannersOfModels, NumbersOutOfRangeAreNamedWithTheRange) {
