@@ -14,12 +14,23 @@
 #include "support/test_data.h"
 #include "torture/damage.h"
 #include "torture/traced_program.h"
+#include "torture/trials.h"
 
 namespace ropd::torture {
 namespace {
 
 using test::TemporaryDirectory;
 using testing::HasSubstr;
+
+TEST(OneClearLine, IsTheLastAndTheOnlyOneOfItsKind) {
+  EXPECT_TRUE(ends_with_one_clear_line("ropd: x: cannot write\n"));
+  EXPECT_TRUE(ends_with_one_clear_line("warning: slow\nropd: x: cannot write\n"));
+  EXPECT_FALSE(ends_with_one_clear_line(""));
+  EXPECT_FALSE(ends_with_one_clear_line("ropd: x: cannot write"));
+  EXPECT_FALSE(ends_with_one_clear_line("ropd: x: cannot write\nropd: all is well\n"));
+  EXPECT_FALSE(ends_with_one_clear_line("ropd: x: cannot write\nterminate called\n"));
+  EXPECT_FALSE(ends_with_one_clear_line("ropd: internal error: x\n"));
+}
 
 class SimulatedDisk : public testing::Test {
  protected:

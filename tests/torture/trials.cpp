@@ -51,18 +51,19 @@ std::string one_line(std::string text) {
   return text;
 }
 
-size_t num_lines(const std::string& text) {
-  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
-}
-
-// Warnings may come before it.
-bool ends_with_one_clear_line(const std::string& err) {
-  const size_t begin = err.size() < 2 ? 0 : err.rfind('\n', err.size() - 2) + 1;
-  return err.find("ropd: ", begin) == begin && err.find("internal error") == std::string::npos &&
-         num_lines(err) > 0;
-}
-
 }  // namespace
+
+bool ends_with_one_clear_line(const std::string& err) {
+  constexpr std::string_view kBegin = "ropd: ";
+  size_t num_failures = 0, last_begin = 0;
+  for (size_t begin = 0; begin < err.size(); begin = err.find('\n', begin) + 1) {
+    last_begin = begin;
+    num_failures += err.compare(begin, kBegin.size(), kBegin) == 0;
+    if (err.find('\n', begin) == std::string::npos) return false;  // cut off in the middle
+  }
+  return num_failures == 1 && err.compare(last_begin, kBegin.size(), kBegin) == 0 &&
+         err.find("internal error") == std::string::npos;
+}
 
 const char* name_of(Kind kind) {
   switch (kind) {

@@ -21,6 +21,9 @@ inline constexpr Kind kKinds[] = {Kind::kills,   Kind::cuts,    Kind::errors, Ki
                                   Kind::damages, Kind::signals, Kind::crowds};
 const char* name_of(Kind kind);
 
+// Of what a failed command wrote: one line, and the last, says what failed; warnings may come before it.
+bool ends_with_one_clear_line(const std::string& err);
+
 struct TrialOptions {
   std::string program, keep;  // keep: a folder for what a violation began with; empty: none
   uint64_t seed = 1;
