@@ -195,6 +195,12 @@ void TrainConfig::validate(const ConfigPlace& place) const {
     place.refuse({"data.queries"}, " is required: a stage of curriculum.stages samples responses");
   if (curriculum.stages.empty())
     place.refuse({"curriculum.stages"}, " is empty; expected at least one stage, e.g. {source: current}");
+  constexpr double kMostGigabytes = 1e6;  // beyond the number of bytes need not be one
+  for (const auto& [name, value] : {std::pair{"rollout.memory_gb", &rollout.memory_gb.value},
+                                    {"train.activation_memory_gb", &train.activation_memory_gb.value},
+                                    {"train.teacher_memory_gb", &train.teacher_memory_gb.value}})
+    if (value->value_or(0) > kMostGigabytes)
+      place.refuse({name}, " is ", **value, ", expected auto or at most ", kMostGigabytes);
   check_objective(*this, place);
   check_mix(*this, place);
   check_bank(*this, place);

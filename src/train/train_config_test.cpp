@@ -131,6 +131,12 @@ TEST(TrainConfig, RefusesImpossibleCombinations) {
               HasSubstr("no stage of curriculum.stages is a mix"));
   EXPECT_THAT(error_of("curriculum: {bank: {responses: 1000}}\n"),
               HasSubstr("multiple of train.responses_per_iteration 480 (960 or 1440)"));
+  EXPECT_THAT(error_of("curriculum: {bank: {responses: 200}}\n"),
+              HasSubstr("is 200, expected a multiple of train.responses_per_iteration 480 (480)"));
+  for (const char* key : {"rollout: {memory_gb", "train: {activation_memory_gb", "train: {teacher_memory_gb"})
+    EXPECT_THAT(error_of(std::string(key) + ": 1e30}\n"),
+                HasSubstr("memory_gb is 1e+30, expected auto or at most"))
+        << key;
   EXPECT_THAT(error_of("curriculum: {stages: [{source: current, until: trigger}]}\n"),
               HasSubstr("needs a stage after it"));
   EXPECT_THAT(error_of("curriculum: {stages: [{source: recent}]}\n"), HasSubstr("needs step"));
