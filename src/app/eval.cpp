@@ -19,6 +19,7 @@
 #include "eval/samples.h"
 #include "eval/suite.h"
 #include "eval/summary.h"
+#include "io/files_in_use.h"
 #include "io/model_directory.h"
 #include "model/weights.h"
 #include "rollout/crew_generator.h"
@@ -98,6 +99,8 @@ void generate(comm::Crew& crew, const EvalOptions& options, const eval::Suite& s
               const text::Tokenizer& tokenizer) {
   install_stop_handlers();
   const auto directory = std::make_shared<const io::ModelDirectory>(options.model, options.base);
+  io::FilesInUse files;
+  files.add(io::model_files(options.model, options.base));
   const auto chat_template = text::ChatTemplate::load(directory->text_path());
   const auto weights = model::map_weights(directory);
   const auto score = scorer_of(options, *directory, weights);  // refuses before anything is generated
@@ -114,9 +117,9 @@ void generate(comm::Crew& crew, const EvalOptions& options, const eval::Suite& s
   mention_tiles({{"--precision ", engine.precision()}});
   crew.expect_service();
   if (options.overwrites) remove_evaluation(options.out);
-  const auto result =
-      eval::generate_responses(generator, suite, tokenizer, chat_template, options.out,
-                               {options.model, fingerprint, options.seed, options.suite, options.data});
+  const auto result = eval::generate_responses(
+      generator, suite, tokenizer, chat_template, options.out,
+      {options.model, fingerprint, options.seed, options.suite, options.data}, [&] { files.check(); });
   if (!result.is_finished)
     end_stopped("stopped with " + std::to_string(result.num_kept + result.run.num_done) + " of " +
                 std::to_string(suite.num_responses()) + " responses in " + options.out +

@@ -15,7 +15,7 @@ class FloatStorage {
   FloatStorage() = default;
   explicit FloatStorage(size_t size);
   // In a new file inside `directory`, with its disk space reserved; the name is removed at once, so a killed
-  // process leaves nothing behind. Fails when the disk is too small.
+  // process leaves nothing behind but an empty file that the next one removes. Fails when the disk is too small.
   FloatStorage(size_t size, const Path& directory);
   FloatStorage(FloatStorage&& other) noexcept;
   FloatStorage& operator=(FloatStorage&& other) noexcept;

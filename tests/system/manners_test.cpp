@@ -5,6 +5,7 @@
 #include <ropd_source_directory.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -14,6 +15,7 @@
 #include "support/run_fixture.h"
 #include "support/test_data.h"
 #include "system/shell.h"
+#include "torture/traced_program.h"
 
 namespace ropd {
 namespace {
@@ -382,6 +384,35 @@ TEST_F(Manners, AnEvaluationStaysUnlessItMayBeReplaced) {
   expect_refused(eval + "--budgets 8,16 --seed 2", 1, "--overwrite");
   EXPECT_EQ(shell(eval + "--budgets 4 --seed 2 --overwrite").exit_code, 0);
   EXPECT_NE(read_file(at("eval/summary.json")), before);
+}
+
+TEST_F(Manners, AnEvaluationNoticesThatItsModelIsOverwritten) {
+  std::filesystem::copy(ROPD_SOURCE_DIR "/lab/models/student", at("model"));
+  write("questions.jsonl", "{\"id\": \"a\", \"problem\": \"2eacadd?\", \"answer\": \"6\"}\n");
+  write("suite.yaml",
+        "name: one\nprompt_suffix: \"\"\nbenchmarks:\n  - {name: first, file: questions.jsonl, samples: "
+        "400}\n");
+  const Path weights = at("model/model.safetensors");
+  const std::string before = read_file(weights);
+  std::filesystem::create_directory(at("out"));
+  const std::string line = "cd " + folder_.path().string() + " && exec " + ROPD_PROGRAM +
+                           " eval --model model --suite suite.yaml --max-tokens 32 --budgets 32 --quiet "
+                           "--threads 1 --out out/eval";
+  const auto end = torture::run_traced({.command = {"/bin/sh", "-c", line},
+                                        .folder = at("out"),
+                                        .fault = {},
+                                        .before_call =
+                                            [&](uint64_t index) {
+                                              std::string other = before;
+                                              other[other.size() - 3] ^= 1;
+                                              if (index == 40) std::ofstream(weights) << other;
+                                            },
+                                        .on_change = {}});
+  EXPECT_EQ(end.exit_code, 1) << end.err;
+  EXPECT_THAT(end.err, HasSubstr("model.safetensors: was written to while this command used it"));
+  EXPECT_FALSE(std::filesystem::exists(at("out/eval/summary.json")));
+  std::ofstream(weights) << before;
+  EXPECT_EQ(shell(line.substr(line.find("exec ") + 5)).exit_code, 0) << "put back, it goes on";
 }
 
 }  // namespace
