@@ -70,14 +70,14 @@ TEST_F(Manners, ADashIsAPipe) {
 }
 
 TEST_F(Manners, ANamedPipeIsRefusedInsteadOfWaitingForIt) {
-  expect_refused("mkfifo pipe; timeout 20 " ROPD_PROGRAM " grade --in pipe --out out.jsonl", 1,
+  expect_refused("mkfifo pipe; timeout 300 " ROPD_PROGRAM " grade --in pipe --out out.jsonl", 1,
                  "pipe: is a pipe");
-  expect_refused("timeout 20 " ROPD_PROGRAM " train pipe", 1, "pipe: is a pipe");
+  expect_refused("timeout 300 " ROPD_PROGRAM " train pipe", 1, "pipe: is a pipe");
 }
 
 TEST_F(Manners, AnOutputThatIsAPipeNobodyReadsIsRefusedInsteadOfWaitingForIt) {
   write("in.jsonl", kGenerated);
-  expect_refused("mkfifo pipe; timeout 20 " ROPD_PROGRAM " grade --quiet --in in.jsonl --out pipe", 1,
+  expect_refused("mkfifo pipe; timeout 300 " ROPD_PROGRAM " grade --quiet --in in.jsonl --out pipe", 1,
                  "pipe: is a pipe that nobody reads");
   const Outcome read = shell(
       "cat pipe > read & exec 3> pipe; ropd grade --quiet --in in.jsonl --out pipe; "
@@ -235,8 +235,8 @@ TEST_F(MannersOfModels, ScoresCanBePiped) {
 std::string while_it_waits(const std::string& line, const std::string& then) {
   return "mkfifo in; " ROPD_PROGRAM " " + line +
          " < in & pid=$!; exec 3> in\n"
-         "for i in {1..3000}; do grep -q model.safetensors /proc/$pid/maps && break; sleep 0.01; done\n"
-         "( exec 3>&-; sleep 60; kill -9 $pid ) & guard=$!\n" +
+         "for i in {1..12000}; do grep -q model.safetensors /proc/$pid/maps && break; sleep 0.01; done\n"
+         "( exec 3>&-; sleep 600; kill -9 $pid ) & guard=$!\n" +
          then + "\nwait $pid; code=$?; pkill -P $guard; kill $guard; exit $code";
 }
 
