@@ -54,7 +54,10 @@ void add_trigger_sentences(std::vector<std::string>& sentences, const Comparison
           ++num_ratios;
           num_below += *record.trigger.ratio <= 1;
         }
-    std::string text = "The trigger of " + method.label + " was set at iteration " + tau;
+    const bool is_set = std::any_of(method.runs.begin(), method.runs.end(),
+                                    [](const RunData* run) { return run->tau().has_value(); });
+    std::string text =
+        "The trigger of " + method.label + (is_set ? " was set at iteration " + tau : " was not set");
     text += method.runs.size() > 1 ? " in its " + std::to_string(method.runs.size()) + " runs" : "";
     if (num_ratios > 0)
       text += "; " + std::to_string(num_below) + " of " + std::to_string(num_ratios) +

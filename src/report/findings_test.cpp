@@ -48,6 +48,14 @@ TEST_F(Findings, SayWhoIsBetterAndHowSure) {
   EXPECT_THAT(all, Contains(HasSubstr("R-OPD 0.109")));
 }
 
+TEST_F(Findings, ATriggerThatWasNotSetHasNoIteration) {
+  for (auto fake : test::fake_laboratory()) {
+    if (fake.tau != 0) fake.tau = fake.iterations + 1;
+    add(fake);
+  }
+  EXPECT_THAT(sentences(), Contains(HasSubstr("The trigger of R-OPD was not set")));
+}
+
 TEST_F(Findings, ADifferenceThatMayBeChanceSaysSo) {
   auto fake = test::fake_laboratory()[2];
   add(fake);
