@@ -95,6 +95,10 @@ class Scale {
       if (!axis.low) low_ -= is_logarithmic_ ? 0.5 * low_ : room;
       high_ = low_ + 2 * room;
     }
+    if (axis.is_share) {  // round steps below a hundred divide it, so ticks stay inside as well
+      low_ = std::max(low_, 0.0);
+      high_ = std::min(high_, 100.0);
+    }
     ticks_ = axis.ticks;
     if (ticks_.empty()) add_round_ticks(axis, num_ticks);
   }

@@ -32,6 +32,7 @@ struct Axis {
   std::string label;
   bool is_logarithmic = false;
   bool is_integer = false;                                 // ticks at whole numbers only
+  bool is_share = false;                                   // in per cent: the axis ends at 0 and 100
   std::optional<double> low = {}, high = {};               // default: from the data, widened to round numbers
   std::vector<std::pair<double, std::string>> ticks = {};  // default: round numbers
 };

@@ -46,6 +46,28 @@ TEST(RoundTicks, CoverTheRangeWithRoundSteps) {
   EXPECT_LE(round_ticks(-1e308, 1e308, 5).size(), 64u);
 }
 
+// The numbers at the y axis.
+std::vector<double> y_ticks(const LineChart& chart) {
+  const std::string svg = to_svg(chart);
+  const std::regex pattern("text-anchor=\"end\" class=\"tick\">([^<]*)<");
+  std::vector<double> ticks;
+  for (std::sregex_iterator at(svg.begin(), svg.end(), pattern), end; at != end; ++at) {
+    const std::string text = (*at)[1];
+    ticks.push_back(text.starts_with("−") ? -1 : std::stod(text));
+  }
+  return ticks;
+}
+
+TEST(LineChart, AnAxisOfSharesEndsAtAHundred) {
+  for (const double value : {70.0, 100.0, 0.0, 97.5}) {
+    LineChart chart = two_lines();
+    chart.series = {{.name = "only", .x = {1}, .y = {value}}};
+    chart.y.is_share = true;
+    ASSERT_GE(y_ticks(chart).size(), 2u);
+    EXPECT_THAT(y_ticks(chart), testing::Each(testing::AllOf(testing::Ge(0), testing::Le(100)))) << value;
+  }
+}
+
 TEST(LineChart, HasATextAlternativeWithItsNumbers) {
   const std::string svg = to_svg(two_lines());
   EXPECT_THAT(svg, HasSubstr("role=\"img\""));

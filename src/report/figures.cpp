@@ -61,7 +61,7 @@ Figure accuracy_against_length(const Comparison& comparison, const ResultSet& se
                   .title = "Accuracy against response length",
                   .description = "Mean accuracy in per cent over mean retained tokens, one point a budget.",
                   .x = {.label = "mean retained tokens"},
-                  .y = {.label = "accuracy, %"}};
+                  .y = {.label = "accuracy, %", .is_share = true}};
   for (size_t m = 0; m < set.methods.size(); ++m) {
     if (!set.methods[m].is_present()) continue;
     Series series{.name = comparison.methods[m].label, .style = comparison.methods[m].style};
@@ -85,7 +85,7 @@ Figure accuracy_by_length(const Comparison& comparison, const ResultSet& set, co
       .title = "Accuracy by response length",
       .description = "Share of right responses among those of each length, at the longest budget.",
       .x = {.label = "length of the response, tokens (lower end of its bin)"},
-      .y = {.label = "right among them, %", .low = 0.0}};
+      .y = {.label = "right among them, %", .is_share = true, .low = 0.0}};
   for (size_t m = 0; m < set.methods.size(); ++m) {
     std::map<uint32_t, std::pair<double, double>> bins;  // begin -> right, responses
     for (const stats::EvaluationSummary* run : set.methods[m].runs)
@@ -112,7 +112,7 @@ Figure pass_at_k(const Comparison& comparison, const ResultSet& set, const std::
       .title = "pass@k",
       .description = "Share of questions with at least one right response among k, longest budget.",
       .x = {.label = "k", .is_logarithmic = true},
-      .y = {.label = "pass@k, %"}};
+      .y = {.label = "pass@k, %", .is_share = true}};
   for (size_t m = 0; m < set.methods.size(); ++m) {
     std::map<uint32_t, std::vector<double>> values;
     size_t num_curves = 0;
@@ -171,7 +171,7 @@ Figure accuracy_over_training(const Comparison& comparison, const ResultSet& set
       .title = "Accuracy over training",
       .description = "Mean accuracy in per cent after each evaluated optimization step, longest budget.",
       .x = {.label = "optimization step", .is_integer = true, .low = 0.0},
-      .y = {.label = "accuracy, %"}};
+      .y = {.label = "accuracy, %", .is_share = true}};
   for (size_t m = 0; m < set.methods.size(); ++m) {
     std::map<uint64_t, std::vector<double>> by_step;
     for (const EvaluationData* evaluation : set.methods[m].history)

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "report/figures.h"
 #include "report/html.h"
@@ -156,6 +157,7 @@ FigureGroup training_figures(const Comparison& comparison) {
   for (const TrainingCurve& curve : kTrainingCurves) {
     LineChart chart = iteration_chart(curve.id, curve.title, curve.label, curves(comparison, curve.value));
     if (curve.from_zero) chart.y.low = 0.0;
+    chart.y.is_share = std::string_view(curve.label).ends_with(", %");
     const bool is_recorded = std::any_of(chart.series.begin(), chart.series.end(), [](const Series& series) {
       return std::any_of(series.y.begin(), series.y.end(), [](double y) { return y != 0; });
     });
