@@ -90,7 +90,12 @@ class GivenModels {
       find_teacher = [this] { return teacher(); };
     }
     scorer_.emplace([this] { return student(); }, std::move(find_teacher), std::move(translation),
-                    distill::LocalScorerConfig{.student = config_, .teacher = teacher_config_});
+                    distill::LocalScorerConfig{
+                        .student = config_,
+                        .teacher = teacher_config_,
+                        .progress = [this](const char* stage, double done, uint64_t total, uint64_t tokens) {
+                          if (on_progress) on_progress(stage, done, total, tokens);
+                        }});
   }
   GivenModels(const GivenModels&) = delete;  // its scorer refers to it
   GivenModels& operator=(const GivenModels&) = delete;
@@ -121,6 +126,7 @@ class GivenModels {
   }
 
   distill::LocalScorer& scorer() { return *scorer_; }
+  distill::StageProgress on_progress = {};  // of the scorer; may be empty
 
  private:
   model::BoundedModel student_;
@@ -186,6 +192,13 @@ void run(const Options& options) {
     log_info(options.out.path, ": ", out.num_done(), " of ", rollouts.size(), " scores are there, going on");
   Progress progress("score", rollouts.size(), "tok");
   uint64_t tokens = 0;
+  if (crew.is_alone())  // else all ranks' lots come here one by one
+    models.on_progress = [&](const char* stage, double done, uint64_t total, uint64_t) {
+      const auto whole = static_cast<uint64_t>(done);
+      progress.update(
+          static_cast<double>(out.num_done()), tokens,
+          std::string(stage) + " " + format_done(whole, total, done - static_cast<double>(whole)));
+    };
   const auto length = [&](size_t i) {
     return static_cast<int64_t>(rest[i].prompt_ids.size() + rest[i].response_ids.size());
   };

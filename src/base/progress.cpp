@@ -41,6 +41,7 @@ std::string json_line(const StageStatus& status) {
                                  {"total", status.total},         {"rate", status.rate},
                                  {"unit", status.unit},           {"seconds", status.seconds},
                                  {"left", status.seconds_left()}, {"finished", status.is_finished}};
+  if (status.part > 0) line["part"] = status.part;
   if (!status.note.empty()) line["note"] = status.note;
   return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
@@ -51,12 +52,14 @@ void set_progress_mode(ProgressMode mode) { mode_of_program = mode; }
 ProgressMode progress_mode() { return mode_of_program; }
 
 double StageStatus::seconds_left() const {
-  return done > 0 && total > done ? seconds * static_cast<double>(total - done) / static_cast<double>(done)
-                                  : 0.0;
+  const double all_done = static_cast<double>(done) + part, all = static_cast<double>(total);
+  return all_done > 0 && all > all_done ? seconds * (all - all_done) / all_done : 0.0;
 }
 
-std::string format_done(uint64_t done, uint64_t total) {
-  return with_separators(done) + (total > 0 ? "/" + with_separators(total) : "");
+std::string format_done(uint64_t done, uint64_t total, double part) {
+  const auto hundredths = static_cast<int>(part * 100);  // never rounded up to one that is not done
+  return with_separators(done) + (hundredths > 0 ? format_text(".%02d", hundredths) : "") +
+         (total > 0 ? "/" + with_separators(total) : "");
 }
 
 std::string format_rate(double rate, const std::string& unit) {
@@ -67,10 +70,10 @@ std::string stage_line(const StageStatus& status, std::optional<size_t> columns)
   std::string time;
   if (status.is_finished)
     time = format_duration(status.seconds);
-  else if (status.done > 0 && status.total > 0)
+  else if (status.seconds_left() > 0 || (status.done > 0 && status.total > 0))
     time = format_duration(status.seconds_left()) + " left";
   const LinePart parts[] = {{status.stage, 1},
-                            {format_done(status.done, status.total), 0},
+                            {format_done(status.done, status.total, status.part), 0},
                             {format_rate(status.rate, status.unit), 2},
                             {time, 0},
                             {status.note, 3}};
@@ -86,8 +89,9 @@ Progress::Progress(std::string stage, uint64_t total, std::string unit)
 
 Progress::~Progress() { finish(); }
 
-void Progress::update(uint64_t done, uint64_t work, const std::string& note) {
-  status_.done = done;
+void Progress::update(double done, uint64_t work, const std::string& note) {
+  status_.done = static_cast<uint64_t>(done);
+  status_.part = done - std::floor(done);
   work_ = work;
   status_.note = note;
   const auto now = std::chrono::steady_clock::now();

@@ -17,6 +17,7 @@ ProgressMode progress_mode();
 struct StageStatus {
   std::string stage;
   uint64_t done = 0, total = 0;  // total 0: not known
+  double part = 0;               // of the next one: 0.34 of a long response
   double rate = 0;               // `unit` a second; done a second where there is no unit
   std::string unit;
   double seconds = 0;  // since it began
@@ -38,7 +39,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   ~Progress();  // ends the line
   // `note` is shown behind the rate ("mean length 212, 3% at cap").
-  void update(uint64_t done, uint64_t work = 0, const std::string& note = "");
+  // done: whole ones, and the share that is done of the next.
+  void update(double done, uint64_t work = 0, const std::string& note = "");
   void finish();
   double seconds() const;
 
@@ -49,7 +51,8 @@ class Progress {
   void show();
 };
 
-std::string format_done(uint64_t done, uint64_t total);         // 312/480; 312 when total is 0
+std::string format_done(uint64_t done, uint64_t total,
+                        double part = 0);                       // 312/480, 3.14/12; 312 when total is 0
 std::string format_rate(double rate, const std::string& unit);  // 41,200 tok/s
 std::string format_duration(double seconds);                    // 00:12, 01:02:03
 std::string format_count(double value);                         // 41,200  1.2M

@@ -46,6 +46,25 @@ TEST_F(ProgressTest, WritesJsonLinesOnRequest) {
   EXPECT_GT(line["rate"].get<double>(), 0.0);
 }
 
+TEST_F(ProgressTest, TellsTheShareOfTheOneInWork) {
+  set_progress_mode(ProgressMode::json);
+  testing::internal::CaptureStderr();
+  Progress("teacher scores", 4).update(2.5);
+  const Json line = parse_json(testing::internal::GetCapturedStderr(), "line");
+  EXPECT_EQ(line["done"], 2);
+  EXPECT_EQ(line["part"], 0.5);
+}
+
+TEST(StageLine, ShowsTheShareOfTheOneInWork) {
+  StageStatus status{.stage = "teacher scores", .done = 3, .total = 12, .part = 0.999, .seconds = 10};
+  EXPECT_EQ(format_done(status.done, status.total, status.part), "3.99/12");
+  EXPECT_EQ(format_done(3, 12, 0.001), "3/12");
+  status = {.stage = "teacher scores", .done = 0, .total = 1, .part = 0.25, .seconds = 10};
+  EXPECT_NEAR(status.seconds_left(), 30, 1e-9);
+  EXPECT_THAT(stage_line(status, std::nullopt), testing::HasSubstr("0.25/1"));
+  EXPECT_THAT(stage_line(status, std::nullopt), testing::HasSubstr("00:30 left"));
+}
+
 TEST(FormatDuration, ShowsHoursOnlyWhenThereAreAny) {
   EXPECT_EQ(format_duration(12.2), "00:12");
   EXPECT_EQ(format_duration(59.7), "01:00");

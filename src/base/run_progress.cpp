@@ -35,7 +35,7 @@ std::string run_line(const RunStatus& status, std::optional<size_t> columns) {
   const LinePart parts[] = {{status.name, 3},
                             {status.iteration > 0 ? format_done(status.iteration, status.iterations) : "", 0},
                             {stage.stage, 1},
-                            {stage.stage.empty() ? "" : format_done(stage.done, stage.total), 0},
+                            {stage.stage.empty() ? "" : format_done(stage.done, stage.total, stage.part), 0},
                             {stage.rate > 0 ? format_rate(stage.rate, stage.unit) : "", 2},
                             {status.seconds_left ? format_duration(*status.seconds_left) + " left" : "", 0},
                             {stage.note, 4}};

@@ -30,6 +30,15 @@ TEST(RunLine, TellsOfTheWholeRun) {
             "qwen3-0.6b-ropd  7/15  rollouts  312/480  41,200 tok/s  12:03 left");
 }
 
+TEST(RunLine, MovesInsideOneLongResponse) {
+  EXPECT_EQ(run_line({.name = "ropd",
+                      .iteration = 7,
+                      .iterations = 15,
+                      .stage = {.stage = "teacher scores", .done = 0, .total = 1, .part = 0.34}},
+                     std::nullopt),
+            "ropd  7/15  teacher scores  0.34/1");
+}
+
 TEST(RunLine, KeepsWhatMattersOnANarrowTerminal) {
   EXPECT_EQ(run_line(in_the_middle(), 49), "7/15  rollouts  312/480  41,200 tok/s  12:03 left");
   EXPECT_EQ(run_line(in_the_middle(), 39), "7/15  rollouts  312/480  12:03 left");

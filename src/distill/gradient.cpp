@@ -23,6 +23,33 @@ int64_t length_of(const TrainingItem& item) {
   return static_cast<int64_t>(item.rollout->prompt_ids.size() + item.rollout->response_ids.size());
 }
 
+// How much is done of the shards that come one after the other, by the tokens that are through. Threads that take
+// shards of their own tell nothing: their models are small.
+class ShardProgress {
+ public:
+  ShardProgress() = default;
+  ShardProgress(std::function<void(double share)> listener, std::span<const Shard> minibatch,
+                std::span<const size_t> own)
+      : listener_(std::move(listener)) {
+    for (const size_t s : own)
+      for (const Microbatch& microbatch : minibatch[s]) total_ += tokens_of(microbatch);
+  }
+  // `share` of these is done, and all before them.
+  void tell(std::span<const TrainingItem> items, double share) const {
+    if (listener_) listener_((done_ + share * tokens_of(items)) / total_);
+  }
+  void add(std::span<const TrainingItem> items) { done_ += tokens_of(items); }
+
+ private:
+  const std::function<void(double share)> listener_;
+  double total_ = 0, done_ = 0;
+  static double tokens_of(std::span<const TrainingItem> items) {
+    double tokens = 0;
+    for (const TrainingItem& item : items) tokens += static_cast<double>(length_of(item));
+    return tokens;
+  }
+};
+
 // A response position among the rows of a part.
 struct RowOrigin {
   const TrainingItem* item;
@@ -78,10 +105,18 @@ void add_results(GradientSums& sums, std::span<const RowOrigin> origins,
 // of these items, where the objective needs them.
 void add_part(Gradients& gradients, GradientSums& sums, TrainingPass& pass, const Weights& student,
               std::span<const TrainingItem> items, const kernels::HeadInput& teacher,
-              const GradientConfig& config) {
+              const GradientConfig& config, const ShardProgress& progress) {
   auto part = pack_part(items);
   const auto& origins = part.origins;
-  const auto states = pass.forward(student, std::move(part.batch), std::move(part.rows));
+  // A layer's gradient takes two products for each of its own.
+  const double all = 3 * static_cast<double>(student.layers.size());
+  const auto on_forward = [&](size_t layers) {
+    if (layers > 0) progress.tell(items, static_cast<double>(layers) / all);  // none is what was told last
+  };
+  const auto on_backward = [&](size_t layers) {
+    progress.tell(items, static_cast<double>(student.layers.size() + 2 * layers) / all);
+  };
+  const auto states = pass.forward(student, std::move(part.batch), std::move(part.rows), on_forward);
 
   Buffer grad_states(states.size());
   grad_states.fill(0);
@@ -106,7 +141,7 @@ void add_part(Gradients& gradients, GradientSums& sums, TrainingPass& pass, cons
               position_gradient(logits, position_of(origins[r], config.old_is_current), config.objective);
         });
 
-  pass.backward(gradients, grad_states);
+  pass.backward(gradients, grad_states, on_backward);
   add_results(sums, origins, results);
 }
 
@@ -119,9 +154,15 @@ struct ShardSettings {
   size_t trace_budget_bytes;
 };
 
+std::vector<size_t> all_of(std::span<const Shard> shards) {
+  std::vector<size_t> all(shards.size());
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 // One chain from zero over the microbatches.
 GradientSums shard_gradient(Gradients& gradients, std::unique_ptr<TrainingPass>& pass, const Shard& shard,
-                            const ShardSettings& settings) {
+                            const ShardSettings& settings, ShardProgress& progress) {
   const auto& [student, config, teacher, part_tokens, trace_budget_bytes] = settings;
   GradientSums sums;
   gradients.clear();
@@ -136,7 +177,8 @@ GradientSums shard_gradient(Gradients& gradients, std::unique_ptr<TrainingPass>&
       for (const TrainingItem& item : items)
         part_states += item.rollout->response_ids.size() * static_cast<size_t>(rows.head.columns);
       add_part(gradients, sums, *pass, student, items, {states.first(part_states), rows.head, rows.precision},
-               config);
+               config, progress);
+      progress.add(items);
       states = states.subspan(part_states);
     }
     pass->finish(gradients);
@@ -227,7 +269,8 @@ std::vector<GradientSums> gradients_by_threads(std::span<Gradients* const> place
   std::vector<GradientSums> sums(own.size());
   parallel_tasks(own.size(), [&](size_t task, size_t thread) {
     const size_t i = order[task];
-    sums[i] = shard_gradient(*places[i], memory.passes[thread], shards[i], settings);
+    ShardProgress untold;
+    sums[i] = shard_gradient(*places[i], memory.passes[thread], shards[i], settings, untold);
   });
   return sums;
 }
@@ -244,19 +287,19 @@ GradientSums minibatch_gradient(Gradients& gradients, GradientMemory& memory, co
   const TeacherRowsSource rows = one_at_a_time(teacher, config, asking);
   GradientSums sums;
   if (threads_take_shards(student.execution, shards.size())) {
-    std::vector<size_t> all(shards.size());
-    std::iota(all.begin(), all.end(), 0);
     std::vector<Gradients*> places = {&gradients};
     for (Gradients& other : others) places.push_back(&other);
-    for (const GradientSums& part : gradients_by_threads(places, memory, student, shards, all, config, rows))
+    for (const GradientSums& part :
+         gradients_by_threads(places, memory, student, shards, all_of(shards), config, rows))
       sums += part;
     model::add_in_order(gradients, others);
   } else {
     provide_passes(memory, 1);
     const ShardSettings settings{student, config, rows, std::numeric_limits<int64_t>::max(),
                                  config.trace_budget_bytes};
+    ShardProgress progress(config.progress, shards, all_of(shards));
     for (size_t s = 0; s < shards.size(); ++s) {
-      sums += shard_gradient(s == 0 ? gradients : others[0], memory.passes[0], shards[s], settings);
+      sums += shard_gradient(s == 0 ? gradients : others[0], memory.passes[0], shards[s], settings, progress);
       if (s > 0) model::add_in_order(gradients, others);
     }
   }
@@ -280,8 +323,9 @@ void shard_gradients(GradientMemory& memory, const MakeGradients& make, const We
     provide_passes(memory, 1);
     const ShardSettings settings{student, config, rows, std::numeric_limits<int64_t>::max(),
                                  config.trace_budget_bytes};
+    ShardProgress progress(config.progress, minibatch, own);
     for (const size_t s : own) {
-      const GradientSums sums = shard_gradient(held[0], memory.passes[0], minibatch[s], settings);
+      const GradientSums sums = shard_gradient(held[0], memory.passes[0], minibatch[s], settings, progress);
       take(s, held[0].values(), sums);
     }
   }

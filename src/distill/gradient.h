@@ -32,6 +32,9 @@ struct GradientConfig {
   kernels::Precision precision = kernels::Precision::f32;
   bool old_is_current = false;  // the iteration has one minibatch
   size_t trace_budget_bytes = model::kTraceBudgetBytes;
+  // Told the share of the minibatch that is done, of a large model layer by layer; of this rank's shards where there
+  // are several. May be empty.
+  std::function<void(double share)> progress = {};
 };
 
 // The teacher for the objectives that compare whole distributions: its states after the last norm that predict

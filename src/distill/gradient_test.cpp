@@ -204,6 +204,21 @@ TEST(MinibatchGradient, HasTheSameBitsWithAnyThreadsAndInASmallAndALargeModel) {
   set_num_threads(before);
 }
 
+TEST(MinibatchGradient, OfALargeModelTellsItsShareLayerByLayer) {
+  const auto student = random_parameters(tiny_config(Architecture::qwen3), 5);
+  const Prepared p = prepare(student, student, {});
+  model::Weights weights = student.weights();
+  weights.execution.sharing = model::Sharing::products;
+  std::vector<double> told;
+  const GradientConfig config{.progress = [&](double share) { told.push_back(share); }};
+  (void)run(weights, {{{p.items[0]}}}, config);
+  EXPECT_EQ(told, (std::vector<double>{1.0 / 6, 2.0 / 6, 4.0 / 6}));  // two layers; back takes twice as long
+  told.clear();
+  (void)run(weights, {{{p.items[1]}}, {{p.items[0]}}}, config);  // of two tokens and of seven
+  EXPECT_TRUE(std::ranges::is_sorted(told));
+  EXPECT_NEAR(told[3], (2 + 7 * 1.0 / 6) / 9, 1e-12) << "the first of the second shard";
+}
+
 TEST(MinibatchGradient, AFailureInOneShardReachesTheCaller) {
   const auto config = tiny_config(Architecture::qwen3);
   const auto student = random_parameters(config, 5), teacher = random_parameters(config, 6);

@@ -21,7 +21,7 @@ LocalScorer::LocalScorer(std::function<model::Weights()> student, std::function<
 ScoringProgress LocalScorer::progress(const char* stage, size_t total) const {
   if (!config_.progress) return {};
   config_.progress(stage, 0, total, 0);  // the first pass of a large model takes minutes
-  return [this, stage, total](size_t done, uint64_t tokens) { config_.progress(stage, done, total, tokens); };
+  return [this, stage, total](double done, uint64_t tokens) { config_.progress(stage, done, total, tokens); };
 }
 
 void LocalScorer::give_back(model::Workspace& workspace) const {
@@ -46,7 +46,9 @@ void LocalScorer::use_teacher(const model::Weights& teacher,
 
 // Scores taken while sampling have the bits of a pass over the finished responses, so that pass is left out.
 bool LocalScorer::agrees(std::span<const Rollout> rollouts, std::span<const Scores> sampled) {
-  if (agree_with_pass(sampled, student_(), rollouts, config_.student, student_workspace_)) return true;
+  if (agree_with_pass(sampled, student_(), rollouts, config_.student, student_workspace_,
+                      progress("check of scores", rollouts.size())))
+    return true;
   log_warning("scores taken while sampling differ from a pass over ", rollouts.size(),
               " of the same responses; using the pass (please report this: they should be equal to the last "
               "bit)");

@@ -9,9 +9,6 @@
 
 namespace ropd::distill {
 
-// Inside a stage; may be empty.
-using StageProgress = std::function<void(const char* stage, uint64_t done, uint64_t total, uint64_t tokens)>;
-
 struct LocalScorerConfig {
   ScoringConfig student;
   ScoringConfig teacher;

@@ -1,6 +1,7 @@
 // Who scores: what student and teacher say about rollouts. One of the three seams of training
 // (docs/architecture.md): whoever asks knows neither where the weights lie nor who computes.
 #pragma once
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -10,6 +11,9 @@
 #include "records/scores.h"
 
 namespace ropd::distill {
+
+// Inside a stage; may be empty. done: whole ones, and the share that is done of those in work.
+using StageProgress = std::function<void(const char* stage, double done, uint64_t total, uint64_t tokens)>;
 
 struct Scoring {
   std::vector<Scores> scores;  // [rollouts] both sides

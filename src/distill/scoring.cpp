@@ -52,8 +52,8 @@ int64_t length_of(const model::PromptedResponse& response) {
 // What a pass through a streamed model does besides the layers.
 struct LayerPass {
   bool uses_head = true;
-  std::function<void(Range responses, double share)> on_layer = {};  // share of the pass that is done
-  std::function<void(Range responses, const Buffer& rows)> take;     // of every batch, its predicting rows
+  std::function<void(Range responses, size_t layers)> on_layer = {};  // that they are through
+  std::function<void(Range responses, const Buffer& rows)> take;      // of every batch, its predicting rows
 };
 
 // All responses through a streamed model, in order: batches of batch_tokens, as many of them in a pass as the
@@ -84,8 +84,7 @@ void pass_by_layers(const model::Weights& weights, std::span<const model::Prompt
     model::LayerStream::Pass pass(stream, largest);
     model::forward_by_layers(states, weights, packed, precision, workspace, [&](size_t layer) {
       pass.enter(layer);
-      if (work.on_layer)
-        work.on_layer(whole, static_cast<double>(layer) / static_cast<double>(weights.layers.size() + 1));
+      if (work.on_layer) work.on_layer(whole, layer);
     });
     if (work.uses_head) pass.enter(stream.head());
     for (size_t i = first; i < last; ++i) {
@@ -124,27 +123,36 @@ void score_all(const model::Weights& weights, std::span<const model::PromptedRes
   const auto report = [&](const Range& range, uint64_t new_tokens) {
     done += range.second - range.first;
     tokens += new_tokens;
-    if (progress) progress(done, tokens);
+    if (progress) progress(static_cast<double>(done), tokens);
   };
-  const auto states = [&](const model::Weights& used, const Range& range, model::Workspace& memory) {
+  const auto report_layers = [&](const Range& range, size_t layers) {
+    const double share =
+        static_cast<double>(layers) / static_cast<double>(weights.layers.size() + 1);  // and the head
+    uint64_t passing = 0;
+    for (size_t i = range.first; i < range.second; ++i) passing += ordered[i].response.size();
+    progress(static_cast<double>(done) + share * static_cast<double>(range.second - range.first),
+             tokens + static_cast<uint64_t>(share * static_cast<double>(passing)));
+  };
+  const auto states = [&](const model::Weights& used, const Range& range, model::Workspace& memory,
+                          const model::OnLayer& on_layer = {}) {
     return predicting_states(used, std::span(ordered).subspan(range.first, range.second - range.first),
-                             config.precision, memory);
+                             config.precision, memory, on_layer);
   };
   if (weights.stream) {
     LayerPass work{
         .take = [&](Range range, const Buffer& rows) { report(range, take(weights.head, range, rows)); }};
-    if (progress)
-      work.on_layer = [&](Range range, double share) {
-        const double passing = static_cast<double>(range.second - range.first);
-        progress(done + static_cast<size_t>(share * passing), tokens);
-      };
+    if (progress) work.on_layer = report_layers;
     pass_by_layers(weights, ordered, config.batch_tokens, config.precision, workspace, work);
     return;
   }
   if (weights.execution.sharing == model::Sharing::products) {
     for (const Range& range : model::pack_in_order(order.size(), config.batch_tokens,
-                                                   [&](size_t i) { return length_of(ordered[i]); }))
-      report(range, take(weights.head, range, states(weights, range, workspace)));
+                                                   [&](size_t i) { return length_of(ordered[i]); })) {
+      const auto on_layer = [&](size_t layers) {
+        if (progress) report_layers(range, layers);
+      };
+      report(range, take(weights.head, range, states(weights, range, workspace, on_layer)));
+    }
     return;
   }
   const model::Weights packed =
@@ -211,7 +219,7 @@ void check_rollouts(std::span<const Rollout> rollouts, const ModelConfig& config
 }
 
 Buffer predicting_states(const model::Weights& weights, std::span<const model::PromptedResponse> responses,
-                         Precision precision, model::Workspace& workspace) {
+                         Precision precision, model::Workspace& workspace, const model::OnLayer& on_layer) {
   const int64_t width = weights.config.hidden_size;
   if (weights.stream) {
     size_t rows = 0, to = 0;
@@ -226,7 +234,7 @@ Buffer predicting_states(const model::Weights& weights, std::span<const model::P
   }
   const ScoredBatch packed = pack_batch(responses);
   Buffer hidden(packed.batch.tokens.size() * static_cast<size_t>(width));
-  model::forward(hidden, weights, packed.batch, precision, workspace);
+  model::forward(hidden, weights, packed.batch, precision, workspace, on_layer);
   return predicting_rows(hidden, width, packed);
 }
 
@@ -297,8 +305,8 @@ std::vector<Scores> score_student(const model::Weights& student, std::span<const
 
 bool agree_with_pass(std::span<const Scores> sampled, const model::Weights& student,
                      std::span<const Rollout> rollouts, const ScoringConfig& config,
-                     model::Workspace& workspace) {
-  const auto passed = score_student(student, rollouts, config, workspace);
+                     model::Workspace& workspace, const ScoringProgress& progress) {
+  const auto passed = score_student(student, rollouts, config, workspace, progress);
   return std::ranges::equal(passed, sampled, [](const Scores& a, const Scores& b) {
     return a.candidates == b.candidates && a.student_logprobs == b.student_logprobs &&
            a.sampled_logprobs == b.sampled_logprobs && a.student_entropy == b.student_entropy;

@@ -24,14 +24,15 @@ struct ScoringConfig {
   int64_t batch_tokens = 8192;  // sequences packed into one pass; a longer one goes alone
 };
 
-// Called after every pass, by one thread at a time, with the number of rollouts and response tokens done in
-// all.
-using ScoringProgress = std::function<void(size_t rollouts, uint64_t tokens)>;
+// Called after every pass and, of a large model, before every layer, by one thread at a time, with the number of
+// rollouts and response tokens done in all; those of a pass count by the share of the layers they are through.
+using ScoringProgress = std::function<void(double rollouts, uint64_t tokens)>;
 
 // The states after the last norm that predict each token of each response [sum of responses, D], by one
 // packed pass; of a streamed model by as many as its memory asks for.
 Buffer predicting_states(const model::Weights& weights, std::span<const model::PromptedResponse> responses,
-                         Precision precision, model::Workspace& workspace);
+                         Precision precision, model::Workspace& workspace,
+                         const model::OnLayer& on_layer = {});
 
 // Those of some tokens of each response only, by passes over batch_tokens: [sum of positions, D]. positions
 // [responses]: ascending.
@@ -55,7 +56,7 @@ std::vector<Record> to_check(std::span<const Record> records) {
 // Whether scores taken while sampling are those of score_student().
 bool agree_with_pass(std::span<const Scores> sampled, const model::Weights& student,
                      std::span<const Rollout> rollouts, const ScoringConfig& config,
-                     model::Workspace& workspace);
+                     model::Workspace& workspace, const ScoringProgress& progress = {});
 
 // How a teacher with another tokenizer reads a rollout: its own prompt, the response text in its own tokens,
 // and for each student position the teacher position that predicts at the same byte (-1: none).

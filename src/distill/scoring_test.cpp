@@ -244,10 +244,28 @@ TEST(StreamedProgress, IsToldInsideAPass) {
   const auto streamed =
       model::stream_weights(std::make_shared<const io::ModelDirectory>(folder / "model"), uint64_t{1} << 40);
   model::Workspace workspace;
-  std::vector<size_t> done;
+  std::vector<double> done;
   (void)score_student(streamed, some_rollouts(), {}, workspace,
-                      [&](size_t rollouts, uint64_t) { done.push_back(rollouts); });
-  EXPECT_EQ(done, (std::vector<size_t>{0, 2, 6}));  // before each of two layers, and behind the head
+                      [&](double rollouts, uint64_t) { done.push_back(rollouts); });
+  EXPECT_EQ(done, (std::vector<double>{0, 2, 6}));  // before each of two layers, and behind the head
+}
+
+TEST(ScoringProgress, MovesInsideOneResponseOfALargeModel) {
+  const auto parameters = random_parameters(tiny_config(Architecture::qwen3), 1);
+  model::Weights large = parameters.weights();
+  large.execution.sharing = model::Sharing::products;
+  const auto rollouts = some_rollouts();
+  const auto one = std::span(rollouts).subspan(2, 1);  // of five tokens
+  model::Workspace workspace;
+  std::vector<std::pair<double, uint64_t>> told;
+  const auto tell = [&](double done, uint64_t tokens) { told.emplace_back(done, tokens); };
+  auto scores = score_student(large, one, {}, workspace, tell);
+  using Told = std::vector<std::pair<double, uint64_t>>;
+  const Told expected = {{0, 0}, {1.0 / 3, 1}, {1, 5}};  // before each of two layers, and behind the head
+  EXPECT_EQ(told, expected);
+  told.clear();
+  score_teacher(scores, large, one, {}, workspace, nullptr, tell);
+  EXPECT_EQ(told, expected);
 }
 
 TEST(ShareOut, MakesTasksSmallerTowardsTheEnd) {

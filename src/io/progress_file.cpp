@@ -104,6 +104,7 @@ std::string progress_json(const ProgressRecord& record) {
                                  {"iterations", status.iterations},
                                  {"stage", status.stage.stage},
                                  {"done", status.stage.done},
+                                 {"part", status.stage.part},
                                  {"total", status.stage.total},
                                  {"rate", status.stage.rate},
                                  {"unit", status.stage.unit},
@@ -129,6 +130,7 @@ std::optional<ProgressRecord> read_progress(const Path& path) {
     status.stage = {.stage = json.at("stage"),
                     .done = json.at("done"),
                     .total = json.at("total"),
+                    .part = json.value("part", 0.0),
                     .rate = json.at("rate").is_number() ? json.at("rate").get<double>() : 0.0,
                     .unit = json.at("unit")};
     if (json.at("seconds_left").is_number()) status.seconds_left = json.at("seconds_left");

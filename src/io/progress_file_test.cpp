@@ -13,11 +13,12 @@ namespace ropd::io {
 namespace {
 
 RunStatus in_the_middle() {
-  return {.name = "a",
-          .iteration = 7,
-          .iterations = 15,
-          .stage = {.stage = "rollouts", .done = 312, .total = 480, .rate = 41200, .unit = "tok"},
-          .seconds_left = 723};
+  return {
+      .name = "a",
+      .iteration = 7,
+      .iterations = 15,
+      .stage = {.stage = "rollouts", .done = 312, .total = 480, .part = 0.25, .rate = 41200, .unit = "tok"},
+      .seconds_left = 723};
 }
 
 TEST(ProgressFile, IsReadAsItWasWritten) {
@@ -34,6 +35,7 @@ TEST(ProgressFile, IsReadAsItWasWritten) {
   EXPECT_EQ(read->status.iteration, 7u);
   EXPECT_EQ(read->status.stage.stage, "rollouts");
   EXPECT_EQ(read->status.stage.done, 312u);
+  EXPECT_EQ(read->status.stage.part, 0.25);
   EXPECT_EQ(read->status.seconds_left, 723.0);
   file.finish(RunPhase::stopped);
   EXPECT_EQ(read_progress(path)->phase, RunPhase::stopped);

@@ -75,7 +75,7 @@ void check_batch(const PackedBatch& batch, const ModelConfig& config) {
 }
 
 void forward(std::span<float> hidden, const Weights& weights, const PackedBatch& batch, Precision precision,
-             Workspace& workspace) {
+             Workspace& workspace, const OnLayer& on_layer) {
   const ModelConfig& c = weights.config;
   check_batch(batch, c);
   if (weights.execution.sharing == Sharing::products) {  // products that threads share should be large
@@ -84,6 +84,7 @@ void forward(std::span<float> hidden, const Weights& weights, const PackedBatch&
     const Attend attend = packed_attention(batch, c);
     forward_together(hidden, weights, batch, precision, workspace, [&](size_t layer) {
       if (pass) pass->enter(layer);
+      if (on_layer) on_layer(layer);
       return attend;
     });
     if (pass) pass->finish();

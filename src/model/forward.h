@@ -13,9 +13,9 @@ namespace ropd::model {
 void check_batch(const PackedBatch& batch, const ModelConfig& config);
 
 // Writes hidden [T, D]: the states after the last norm, ready for the head. A small model goes through the
-// batch in parts that stay in the cache; one that is streamed (layer_stream.h) makes a pass for it.
+// batch in parts that stay in the cache and tells no layers; one that is streamed (layer_stream.h) makes a pass for it.
 void forward(std::span<float> hidden, const Weights& weights, const PackedBatch& batch, Precision precision,
-             Workspace& workspace);
+             Workspace& workspace, const OnLayer& on_layer = {});
 
 // The same for several batches that go through every layer before any of them goes on to the next: a layer's
 // weights are needed once for all of them. Writes states[i] [T of batch i, D]; enter_layer is called before

@@ -42,7 +42,7 @@ void TrainingPass::provide_traces(const ModelConfig& c, size_t tokens) {
 }
 
 std::span<const float> TrainingPass::forward(const Weights& weights, PackedBatch part,
-                                             std::vector<int64_t> rows) {
+                                             std::vector<int64_t> rows, const OnLayer& on_layer) {
   const ModelConfig& c = weights.config;
   check_batch(part, c);
   weights_ = &weights;
@@ -57,6 +57,7 @@ std::span<const float> TrainingPass::forward(const Weights& weights, PackedBatch
   const BlockContext context = this->context();
   const Attend attend = packed_attention(part_, c);
   for (size_t i = 0; i < layers; ++i) {
+    if (on_layer) on_layer(i);
     if (i >= kept && i + 1 < layers) {
       Buffer& input = inputs_[i - kept];
       input.resize(x.size());
@@ -78,7 +79,8 @@ std::span<const float> TrainingPass::forward(const Weights& weights, PackedBatch
   return states_;
 }
 
-void TrainingPass::backward(Gradients& gradients, std::span<const float> grad_states) {
+void TrainingPass::backward(Gradients& gradients, std::span<const float> grad_states,
+                            const OnLayer& on_layer) {
   assert(grad_states.size() == states_.size());
   const Weights& weights = *weights_;
   const size_t layers = weights.layers.size(), kept = traces_.size(),
@@ -100,6 +102,7 @@ void TrainingPass::backward(Gradients& gradients, std::span<const float> grad_st
   std::swap(last_, workspace_.x);
   kernels::rms_norm_grad(grad_x, gradients.final_norm(), grad_hidden, last_, inv_rms_, weights.final_norm);
   for (size_t i = layers; i-- > 0;) {
+    if (on_layer) on_layer(layers - 1 - i);
     const BlockTrace& trace = i < kept ? traces_[i] : workspace_.trace;
     const LayerWeights& layer = workspace_.merged.of(weights.layers[i], precision_, /*with_gradient=*/true);
     if (i >= kept && i + 1 < layers) {  // the last layer's trace is still there

@@ -27,11 +27,12 @@ class TrainingPass {
 
   // The states after the last norm of the rows that have a loss: [rows, D], rows ascending. Prompts are each
   // sequence's own. Valid until the next call; `weights` must live until finish().
-  std::span<const float> forward(const Weights& weights, PackedBatch part, std::vector<int64_t> rows);
+  std::span<const float> forward(const Weights& weights, PackedBatch part, std::vector<int64_t> rows,
+                                 const OnLayer& on_layer = {});
   // Where each sequence's rows begin among those: [B + 1].
   std::span<const int64_t> row_begins() const { return row_begins_; }
   // Adds the gradients of what forward() computed last, all but the embedding's. grad_states [rows, D].
-  void backward(Gradients& gradients, std::span<const float> grad_states);
+  void backward(Gradients& gradients, std::span<const float> grad_states, const OnLayer& on_layer = {});
   // Adds the embedding's gradient of the parts since the last call.
   void finish(Gradients& gradients);
 

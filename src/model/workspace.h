@@ -2,6 +2,7 @@
 // allocated once. Not shared between threads: those that work on sequences of their own each take one of
 // `of_threads`.
 #pragma once
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -11,6 +12,9 @@
 #include "model/merged_layer.h"
 
 namespace ropd::model {
+
+// Told before each layer how many of them a pass is through: a long one takes minutes. May be empty.
+using OnLayer = std::function<void(size_t layers)>;
 
 struct Workspace {
   BlockTrace trace;

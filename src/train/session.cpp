@@ -117,10 +117,10 @@ class Session {
         save_now(*checkpoints_of_run, *running);
       if (hooks_.on_step) hooks_.on_step(record);
     };
-    hooks.on_progress = [&](const char* stage, uint64_t done, uint64_t total, uint64_t tokens) {
+    hooks.on_progress = [&](const char* stage, double done, uint64_t total, uint64_t tokens) {
       if (stage_shown != stage) progress = std::make_unique<Progress>(stage_shown = stage, total, "tok");
       progress->update(done, tokens);
-      if (done == total) {
+      if (done >= static_cast<double>(total)) {
         progress.reset();
         stage_shown.clear();
       }

@@ -14,9 +14,11 @@ namespace ropd::train {
 namespace {
 
 // The old policy is the current one when every minibatch is scored by the weights that it changes.
-distill::GradientConfig gradient_config(const TrainConfig& config, std::vector<Token> eos_ids) {
+distill::GradientConfig gradient_config(const TrainConfig& config, std::vector<Token> eos_ids,
+                                        std::function<void(double share)> progress) {
   return {.objective = objective_config(config, std::move(eos_ids)),
-          .old_is_current = steps_per_iteration(config) == 1 || config.train.rescore == Rescore::minibatch};
+          .old_is_current = steps_per_iteration(config) == 1 || config.train.rescore == Rescore::minibatch,
+          .progress = std::move(progress)};
 }
 
 }  // namespace
@@ -27,7 +29,8 @@ Trainer::Trainer(const TrainConfig& config, const TrainerSeams& seams, RunState 
       scorer_(seams.scorer),
       learner_(seams.learner),
       hooks_(std::move(hooks)),
-      gradient_config_(gradient_config(config, supply_.eos_ids())),
+      gradient_config_(
+          gradient_config(config, supply_.eos_ids(), [this](double share) { tell_updates(share); })),
       curriculum_(make_curriculum(config, start.step)),
       state_(std::move(start)) {}
 
@@ -43,7 +46,7 @@ std::optional<IterationRecord> Trainer::iterate() {
       supervise(range);  // candidates, coefficients, old policy: fixed from here
     const auto minibatch = pack_shards(open_->minibatch(range), config_);  // the reduction's token weights
     StepRecord step = begin_step(range);
-    if (open_->minibatches == 0) tell_updates();
+    if (open_->minibatches == 0) tell_updates(0);
     const MinibatchGradient gradient =
         timed(step.seconds_gradient, [&] { return learner_.gradient(minibatch, gradient_config_, scorer_); });
     if (hooks_.before_change) hooks_.before_change();
@@ -152,14 +155,16 @@ void Trainer::end_step(StepRecord step, const MinibatchGradient& gradient) {
   if (config_.train.rescore == Rescore::minibatch) open_->supervision.clear();
   open_->record.steps.push_back(step);
   if (hooks_.on_step) hooks_.on_step(step);
-  tell_updates();
+  tell_updates(0);
 }
 
-void Trainer::tell_updates() const {
+// `share`: of the minibatch in work.
+void Trainer::tell_updates(double share) const {
   if (!hooks_.on_progress) return;
   uint64_t tokens = 0;
   for (const StepRecord& step : open_->record.steps) tokens += step.tokens;
-  hooks_.on_progress("updates", open_->minibatches, steps_per_iteration(config_), tokens);
+  hooks_.on_progress("updates", static_cast<double>(open_->minibatches) + share, steps_per_iteration(config_),
+                     tokens);
 }
 
 void Trainer::count_step(const StepRecord& step) {

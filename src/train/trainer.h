@@ -22,8 +22,7 @@ namespace ropd::train {
 struct TrainerHooks {
   std::function<void()> before_change;             // of the learner, where a snapshot may still be read
   std::function<void(const StepRecord&)> on_step;  // after every optimization step
-  std::function<void(const char* stage, uint64_t done, uint64_t total, uint64_t tokens)>
-      on_progress;  // when a stage begins, and inside it
+  distill::StageProgress on_progress;              // when a stage begins, and inside it
   std::function<void(uint64_t iteration, std::span<const Rollout>, std::span<const Scores>)>
       on_scored;  // by both models; a batch, or each minibatch where every one is scored anew
 };
@@ -40,6 +39,8 @@ class Trainer {
   // References must outlive the trainer. `start`: where the learner stands, step 0 unless the run continues
   // another one.
   Trainer(const TrainConfig& config, const TrainerSeams& seams, RunState start, TrainerHooks hooks = {});
+  Trainer(const Trainer&) = delete;  // its gradients tell it how far they are
+  Trainer& operator=(const Trainer&) = delete;
 
   // Goes on from a checkpoint written by save(). open_steps: those of an iteration that was saved in the
   // middle.
@@ -80,7 +81,7 @@ class Trainer {
   void supervise(const MinibatchRange& minibatch);
   StepRecord begin_step(const MinibatchRange& minibatch) const;
   void end_step(StepRecord step, const MinibatchGradient& gradient);
-  void tell_updates() const;
+  void tell_updates(double share) const;
   void count_step(const StepRecord& step);
   void count_teacher_reads();
   IterationRecord take_record();

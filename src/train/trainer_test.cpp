@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "support/reference_iteration.h"
@@ -276,8 +278,8 @@ TEST(Trainer, UpdatesAreToldFromTheirBeginningWithAllTokensSoFar) {
   std::vector<std::pair<uint64_t, uint64_t>> told;
   TrainerWorld w(
       good.world.config("run", {bank_stage(good.bank_with("bank.jsonl", 5, 1)), "train.iterations=2"}),
-      {.on_progress = [&](const char* stage, uint64_t done, uint64_t total, uint64_t tokens) {
-        if (stage != std::string("updates")) return;
+      {.on_progress = [&](const char* stage, double done, uint64_t total, uint64_t tokens) {
+        if (stage != std::string("updates") || done != std::floor(done)) return;
         EXPECT_EQ(total, 3u);
         told.push_back({done, tokens});
       }});
@@ -285,6 +287,20 @@ TEST(Trainer, UpdatesAreToldFromTheirBeginningWithAllTokensSoFar) {
   const uint64_t first = steps[0].tokens, second = first + steps[1].tokens, third = second + steps[2].tokens;
   using Told = std::pair<uint64_t, uint64_t>;
   EXPECT_THAT(told, testing::ElementsAre(Told{0, 0}, Told{1, first}, Told{2, second}, Told{3, third}));
+}
+
+TEST(Trainer, ALongUpdateMovesInside) {
+  const PoisonedWorld good;
+  std::vector<double> told;
+  TrainerWorld w(
+      good.world.config("run", {bank_stage(good.bank_with("bank.jsonl", 5, 1)), "train.iterations=2"}),
+      {.on_progress = [&](const char* stage, double done, uint64_t, uint64_t) {
+        if (stage == std::string("updates")) told.push_back(done);
+      }});
+  (void)w.trainer.iterate();
+  EXPECT_TRUE(std::ranges::is_sorted(told));
+  for (const double minibatch : {0, 1, 2})
+    EXPECT_TRUE(std::ranges::any_of(told, [&](double x) { return x > minibatch && x < minibatch + 1; }));
 }
 
 TEST(Trainer, AGradientThatIsNotFiniteIsSkippedCountedAndNamed) {

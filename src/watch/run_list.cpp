@@ -154,7 +154,7 @@ Json summary_json(const RunSummary& run) {
                       {"iteration", status.iteration},
                       {"iterations", status.iterations},
                       {"stage", visible_text(status.stage.stage, kMaxName)},
-                      {"done", status.stage.done},
+                      {"done", static_cast<double>(status.stage.done) + status.stage.part},
                       {"total", status.stage.total},
                       {"rate", status.stage.rate},
                       {"unit", visible_text(status.stage.unit, kMaxName)},
