@@ -30,6 +30,7 @@
 #include "diagnostics/prefixes.h"
 #include "diagnostics/probes.h"
 #include "eval/samples.h"
+#include "io/durable_folder.h"
 #include "io/model_directory.h"
 #include "io/model_path.h"
 #include "io/rollout_file.h"
@@ -522,7 +523,9 @@ void print(const Json& d) {
   }
 }
 
-constexpr const char *kResult = "diagnosis.json", *kSamples = "samples.jsonl";
+// kUnfinished lies beside samples whose diagnosis is still to come: they are this command's own, to be replaced.
+constexpr const char *kResult = "diagnosis.json", *kSamples = "samples.jsonl",
+                     *kUnfinished = "diagnosis.unfinished";
 
 void check_outputs(const DiagnoseConfig& config, const std::string& config_file, bool overwrites) {
   std::vector<std::string> inputs = {config_file, config.teacher, config.teacher_base};
@@ -534,8 +537,23 @@ void check_outputs(const DiagnoseConfig& config, const std::string& config_file,
     inputs.push_back(source.rollouts);
     inputs.push_back(io::bank_meta_path(source.rollouts).string());
   }
-  for (const char* name : {kResult, kSamples})
-    check_output({(Path(config.output) / name).string(), overwrites}, inputs);
+  const Path folder = config.output;
+  const bool owns_samples =
+      std::filesystem::exists(folder / kUnfinished) && !std::filesystem::exists(folder / kResult);
+  check_output({(folder / kResult).string(), overwrites}, inputs);
+  check_output({(folder / kSamples).string(), overwrites || owns_samples}, inputs);
+  check_output({(folder / kUnfinished).string(), /*overwrites=*/true}, inputs);
+}
+
+// The diagnosis last: what is there is done.
+void write_results(const Path& folder, const std::vector<ResponseSample>& samples,
+                   const std::string& diagnosis) {
+  io::make_durable_folder(folder);
+  write_file_atomically(folder / kUnfinished, "");
+  if (!samples.empty()) io::write_samples(folder / kSamples, samples);
+  write_file_atomically(folder / kResult, diagnosis);
+  std::error_code ignored;  // of no account beside a diagnosis
+  std::filesystem::remove(folder / kUnfinished, ignored);
 }
 
 }  // namespace
@@ -574,11 +592,7 @@ void add_diagnose(CLI::App& app) {
     crew.expect_service();
     const auto result = diagnosis.run();
     if (!result) end_stopped("stopped; nothing was written, the same command begins again");
-    std::filesystem::create_directories(config.output);
-    if (const auto samples = diagnosis.samples(); !samples.empty())
-      io::write_samples(Path(config.output) / kSamples, samples);
-    const std::string text = result->dump(2) + "\n";
-    write_file_atomically(Path(config.output) / kResult, text);
+    write_results(config.output, diagnosis.samples(), result->dump(2) + "\n");
     if (wants_json(*command))
       std::printf("%s\n", result->dump().c_str());  // one line, as everywhere
     else

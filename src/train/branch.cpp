@@ -85,6 +85,8 @@ void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
       io::remove_bank(directory.rollouts(iteration));
     for (const uint64_t frozen : curriculum::freeze_steps(make_stages(parent)))
       if (frozen > step) io::remove_bank(directory.recent_bank(frozen));
+    for (const char* folder : {"banks", "rollouts"})  // a power cut must not bring them back
+      if (std::filesystem::exists(temporary / folder)) sync_directory(temporary / folder);
     write_file_atomically(directory.metrics(), lines);
     io::CheckpointStore store(directory.checkpoints());
     store.save(step, {.keep = 0, .keep_steps = {}}, [&](const Path& folder) {

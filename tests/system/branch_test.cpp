@@ -5,6 +5,7 @@
 
 #include "support/tiny_world.h"
 #include "system/shell.h"
+#include "torture/disk.h"
 #include "torture/traced_program.h"
 
 namespace ropd {
@@ -45,6 +46,25 @@ TEST_F(BranchCommand, AStoppedOneIsNotDone) {
   ASSERT_TRUE(stopped.met_fault);
   EXPECT_EQ(stopped.exit_code, 3) << stopped.err;
   EXPECT_EQ(run_ropd(command("3")).exit_code, 0) << "the same command goes on";
+}
+
+TEST_F(BranchCommand, APowerCutBringsNoRolloutsOfTheOtherRunBack) {
+  torture::Disk disk(world.path("runs"));
+  const auto end =
+      torture::run_traced({.command = {"/bin/sh", "-c",
+                                       "exec " ROPD_PROGRAM " " + command("3") +
+                                           " train.iterations=2 'curriculum.stages=[{source: current, "
+                                           "iterations: 1}, {source: initial}]'"},
+                           .folder = world.path("runs"),
+                           .fault = {},
+                           .before_call = {},
+                           .on_change = [&](const torture::Change& change) { disk.apply(change); }});
+  ASSERT_EQ(end.exit_code, 0) << end.err;
+  for (uint64_t draw = 0; draw < 20; ++draw) {
+    const torture::Tree left = disk.after_crash(torture::Loss::reordered, draw);
+    EXPECT_TRUE(left.contains("child/rollouts/iter-0001.jsonl"));
+    EXPECT_FALSE(left.contains("child/rollouts/iter-0002.jsonl")) << "sampled by weights that it never had";
+  }
 }
 
 TEST_F(BranchCommand, ANegativeStepIsNoLargeOne) {

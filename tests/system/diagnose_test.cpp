@@ -49,6 +49,19 @@ class Diagnose : public testing::Test {
   uint64_t seed_ = 1;
 };
 
+TEST_F(Diagnose, OneThatWasKilledBetweenItsTwoFilesIsMadeAgain) {
+  ASSERT_EQ(diagnose().exit_code, 0);
+  const std::string whole = read_file(directory_ / "out" / "diagnosis.json");
+  std::filesystem::remove(directory_ / "out" / "diagnosis.json");
+  write("out/samples.jsonl", "{}\n");
+  EXPECT_EQ(diagnose().exit_code, 1) << "samples of whoever wrote them";
+  write("out/diagnosis.unfinished", "");
+  ASSERT_EQ(diagnose().exit_code, 0);
+  EXPECT_EQ(read_file(directory_ / "out" / "diagnosis.json"), whole);
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "out" / "diagnosis.unfinished"));
+  EXPECT_EQ(diagnose().exit_code, 1) << "a finished one stays";
+}
+
 TEST_F(Diagnose, WritesTablesThatAddUp) {
   const auto outcome = diagnose();
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
