@@ -68,10 +68,12 @@ Scenarios::Scenarios(std::string program) : program_(std::move(program)) {
                         "  - {name: first, file: queries.jsonl, samples: 2}\n");
   add_train();
   add_resume();
+  add_branch();
   add_sft();
   add_generate();
   add_score();
   add_eval();
+  add_diagnose();
   add_study();
   add_lab();
 }
@@ -141,6 +143,32 @@ void Scenarios::add_resume() {
   all_.push_back(std::move(s));
 }
 
+// The run that it begins with lies in the folder too, so that damages meet it.
+void Scenarios::add_branch() {
+  Scenario s{.name = "branch", .folder = new_folder("branch")};
+  const auto write_config = [&](const char* file, const char* output, const char* iterations,
+                                const char* stages) {
+    write_file_atomically(world_.path(file),
+                          config_to_yaml(world_.config(output, {iterations, stages, "checkpoint.keep=0"})));
+    return world_.path(file).string();
+  };
+  run(with_program({"train", write_config("parent.yaml", "work-branch/parent", "train.iterations=2",
+                                          "curriculum.stages=[{source: current}]")}));
+  s.start = read_tree(s.folder);
+  s.command =
+      with_program({"branch", (s.folder / "parent").string(), "3",
+                    write_config("branch.yaml", "work-branch/run", "train.iterations=2",
+                                 "curriculum.stages=[{source: current, iterations: 1}, {source: initial}]")});
+  s.go_on = [command = s.command] { return command; };
+  s.is_result = [](const std::string& inside) { return inside.starts_with("run/") && is_run_result(inside); };
+  s.is_record = [](const std::string& inside) { return inside.starts_with("run/") && is_rollout(inside); };
+  s.inputs = model_inputs();
+  s.inputs.push_back(world_.path("queries.jsonl"));
+  s.verify = with_program({"verify", (s.folder / "run").string()});
+  s.middle = 0.25;  // while it takes over what the other run has
+  all_.push_back(std::move(s));
+}
+
 void Scenarios::add_sft() {
   Scenario s{.name = "sft", .folder = new_folder("sft")};
   std::string pairs;
@@ -156,6 +184,7 @@ void Scenarios::add_sft() {
   s.is_result = [](const std::string& inside) { return inside == "run/model/model.safetensors"; };
   s.inputs = {world_.path("student") / "model.safetensors", world_.path("student") / "tokenizer.json",
               world_.path("pairs.jsonl")};
+  s.verify = with_program({"verify", (s.folder / "run").string()});
   all_.push_back(std::move(s));
 }
 
@@ -200,6 +229,28 @@ void Scenarios::add_eval() {
   all_.push_back(std::move(s));
 }
 
+void Scenarios::add_diagnose() {
+  Scenario s{.name = "diagnose", .folder = new_folder("diagnose")};
+  const Path out = s.folder / "diagnosis";
+  const Path prefixes = world_.path("prefixes.jsonl");
+  run(with_program({"generate", "--model", world_.path("student").string(), "--prompts",
+                    world_.path("queries.jsonl").string(), "--max-tokens", "8", "--precision", "f32", "--out",
+                    prefixes.string()}));
+  write_file_atomically(world_.path("diagnose.yaml"),
+                        "teacher: " + world_.path("teacher").string() + "\noutput: " + out.string() +
+                            "\nstudents: [{name: student, model: " + world_.path("student").string() +
+                            "}]\nsources: [{name: own, rollouts: " + prefixes.string() +
+                            "}]\npositions: 3\nsamples: 1\nprobes: {trajectories: 4, minibatch: 2, "
+                            "coordinates: 2, top_k: 4}\n");
+  s.command = with_program({"diagnose", "--config", world_.path("diagnose.yaml").string()});
+  s.go_on = [out, command = s.command] { return fs::exists(out / "diagnosis.json") ? Command() : command; };
+  s.is_result = [](const std::string& inside) {
+    return inside == "diagnosis/diagnosis.json" || inside == "diagnosis/samples.jsonl";
+  };
+  s.inputs = {prefixes};  // models are read anew: nothing of it was there before
+  all_.push_back(std::move(s));
+}
+
 void Scenarios::add_study() {
   Scenario s{.name = "study", .folder = new_folder("study")};
   write_file_atomically(world_.path("base.yaml"), config_to_yaml(world_.config("unused")));
@@ -210,7 +261,9 @@ void Scenarios::add_study() {
           "  - {name: fixed, stages: [{source: current, iterations: 1}, {source: initial}]}\n"
           "evaluations:\n  - {name: tiny, suite: " +
           world_.path("suite.yaml").string() + ", data: " + world_.path("").string() +
-          ", max_tokens: 8, budgets: [4, 8], precision: f32, models: true}\n");
+          ", max_tokens: 8, budgets: [4, 8], precision: f32, models: true}\n"
+          "diagnoses:\n  - {name: own, samples: 1, positions: 2, sources: [{name: initial}], "
+          "students: [{name: initial}, {name: current, method: current}]}\n");
   s.command = with_program({"study", world_.path("study.yaml").string()});
   s.go_on = [command = s.command] { return command; };
   s.is_result = is_study_result;

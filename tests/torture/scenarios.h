@@ -28,6 +28,7 @@ struct Scenario {
   std::function<bool(const std::string& inside)> rests;
   std::vector<Path> inputs;  // files that it reads, outside of the folder
   Command verify;            // empty where there is nothing that `ropd verify` knows
+  double middle = 0.6;       // share of its calls after which it is killed for damages to what it left
   bool is_long = false;      // takes seconds: only at random moments
 };
 
@@ -53,10 +54,12 @@ class Scenarios {
   std::vector<Path> model_inputs() const;
   void add_train();
   void add_resume();
+  void add_branch();
   void add_sft();
   void add_generate();
   void add_score();
   void add_eval();
+  void add_diagnose();
   void add_study();
   void add_lab();
 };

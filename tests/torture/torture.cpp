@@ -93,7 +93,7 @@ int run(const Options& options) {
     trials.push_back(std::make_unique<Trials>(scenario, options.trials));
     scenarios.push_back(&scenario);
   }
-  if (trials.empty()) fail("no scenario of that name; there are train, resume, sft, generate, ...");
+  if (trials.empty()) fail("no scenario of that name; there are train, resume, branch, sft, generate, ...");
   if (options.trial >= 0) {
     for (auto& of_one : trials)
       for (const Kind kind : kKinds)
@@ -125,7 +125,7 @@ int main(int argument_count, char** arguments) {
   CLI::App app("kills, power cuts, failing calls, damages, signals and crowds over all commands that write");
   app.add_option("minutes", options.minutes, "how long")->capture_default_str();
   app.add_flag("--short", options.is_short, "a fixed, small part");
-  app.add_option("--only", options.only, "these scenarios: train, resume, sft, generate, score, eval, ...");
+  app.add_option("--only", options.only, "these scenarios: train, resume, branch, sft, generate, ...");
   app.add_option("--kind", options.kinds,
                  "these kinds: kills, cuts, errors, stops, damages, signals, crowds");
   app.add_option("--trial", options.trial, "only this trial of each, as a violation names it");

@@ -108,7 +108,7 @@ Trials::Trials(const Scenario& scenario, const TrialOptions& options)
   reset(scenario.start);
   (void)run_traced({.command = scenario.command,
                     .folder = scenario.folder,
-                    .fault = {.at = num_calls_ * 3 / 5},
+                    .fault = {.at = static_cast<uint64_t>(static_cast<double>(num_calls_) * scenario.middle)},
                     .before_call = {},
                     .on_change = {}});
   middle_ = read_tree(scenario.folder);
