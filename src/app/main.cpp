@@ -20,6 +20,7 @@
 
 #include "app/arguments.h"
 #include "app/commands.h"
+#include "app/help_format.h"
 #include "app/output.h"
 #include "app/ranks.h"
 #include "base/config_fields.h"
@@ -102,6 +103,7 @@ std::vector<std::string> with_home(std::span<char*> words) {
 
 void configure(CLI::App& app) {
   app.name("ropd");
+  app.formatter(help_format());
   app.description("On-policy distillation of language models with replay curricula.");
   app.footer(kExamples);
   app.set_version_flag("--version", "ropd " ROPD_VERSION " (" ROPD_REVISION ")");

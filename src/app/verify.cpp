@@ -1,15 +1,22 @@
 // ropd verify: reads a run, a study, a checkpoint, a model, an evaluation or a bank completely and says what is whole
 // and what is not.
 #include <CLI/CLI.hpp>
+#include <condition_variable>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
 
 #include "app/arguments.h"
 #include "app/commands.h"
 #include "app/output.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/progress.h"
+#include "base/terminal_line.h"
 #include "base/visible_text.h"
 #include "eval/evaluate.h"
 #include "io/checkpoint.h"
@@ -78,6 +85,40 @@ Verification verify(const Path& path, const Path& base) {
   return result;
 }
 
+// What the system counts for this process; mapped files are not in it, but those that are large are hashed too.
+uint64_t megabytes_read() {
+  std::ifstream file("/proc/self/io");
+  std::string name;
+  uint64_t bytes = 0;
+  file >> name >> bytes;  // rchar: 123
+  return bytes / 1'000'000;
+}
+
+// While it lives, a line on a terminal that says how much has been read. What is read is known to many readers;
+// counted from outside, none of them has to tell.
+class ReadingProgress {
+ public:
+  ReadingProgress() {
+    if (terminal_columns()) thread_ = std::jthread([](std::stop_token stop) { show(stop); });
+  }
+
+ private:
+  std::jthread thread_;
+
+  static void show(const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any waiting;
+    std::unique_lock lock(mutex);
+    const auto pause = [&] {
+      waiting.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; });
+    };
+    pause();
+    if (stop.stop_requested()) return;  // done before anybody wondered
+    Progress progress("verify: MB read", 0, "MB");
+    for (; !stop.stop_requested(); pause()) progress.update(static_cast<double>(megabytes_read()));
+  }
+};
+
 void print(const Verification& result, bool as_json) {
   if (as_json) {
     print_json({{"whole", result.found}, {"damaged", result.damages}, {"blemished", result.blemishes}});
@@ -105,7 +146,9 @@ void add_verify(CLI::App& app) {
   add_base(*command, "--base", *base);
   command->footer("Examples:\n  ropd verify runs/qwen3-0.6b-ropd\n  ropd verify models/Qwen3-4B");
   command->callback([path, base, command] {
+    std::optional<ReadingProgress> progress(std::in_place);
     const Verification result = verify(*path, *base);
+    progress.reset();
     print(result, wants_json(*command));
     if (!result.damages.empty())
       fail(*path, ": ", result.damages.size(), result.damages.size() == 1 ? " damage" : " damages",

@@ -6,9 +6,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/terminal_line.h"
 #include "io/checkpoint.h"
 #include "io/rollout_file.h"
 #include "support/model_files.h"
@@ -351,6 +353,35 @@ TEST_F(Manners, HelpOfEveryCommandNamesTheCommonOptions) {
     EXPECT_THAT(shell(std::string("ropd ") + command + " --help").out,
                 AllOf(HasSubstr("--threads"), HasSubstr("--quiet"), HasSubstr("--json")))
         << command;
+}
+
+TEST_F(Manners, HelpOfEveryCommandFitsEightyColumns) {
+  std::vector<std::string> commands = {""};  // grows while it is gone through
+  for (size_t i = 0; i < commands.size(); ++i) {
+    const std::string command = commands[i];
+    std::istringstream help(shell("ropd" + command + " --help").out);
+    bool lists_commands = false;
+    for (std::string line; std::getline(help, line);) {
+      EXPECT_LE(columns_of(line), 80u) << "ropd" << command << " --help: " << line;
+      if (line == "Subcommands:" || line.empty() || line[0] != ' ') lists_commands = line == "Subcommands:";
+      if (lists_commands && line.starts_with("  ") && line[2] != ' ')
+        commands.push_back(command + " " + line.substr(2, line.find(' ', 2) - 2));
+    }
+  }
+  EXPECT_GT(commands.size(), 27u) << "those of the program and of data";
+}
+
+TEST_F(Manners, VerifyShowsOnATerminalWhatItHasRead) {
+  std::filesystem::create_directory(at("checkpoint"));
+  constexpr uint64_t kBytes = 1'000'000'000;  // a hole: nothing is written, all of it is hashed
+  write("checkpoint/state", "");
+  std::filesystem::resize_file(at("checkpoint/state"), kBytes);
+  Json manifest = {{"step", 1}, {"files", {{{"path", "state"}, {"bytes", kBytes}, {"sha256", "another"}}}}};
+  manifest["sha256"] = sha256(manifest.dump());
+  write("checkpoint/MANIFEST.json", manifest.dump());
+  const Outcome shown = shell("script -qec '" ROPD_PROGRAM " verify checkpoint' /dev/null");
+  EXPECT_THAT(shown.out, AllOf(HasSubstr("verify: MB read"), HasSubstr("SHA-256 differs"))) << shown.err;
+  EXPECT_THAT(shell("ropd verify checkpoint").err, Not(HasSubstr("MB read"))) << "no terminal";
 }
 
 TEST_F(Manners, CompletionKnowsTheCommandsInsideOfData) {
