@@ -74,7 +74,7 @@ def time_rows(plan, run, responses):
     return rows
 
 
-def text(facts, program, run, settings):
+def text(facts, run, long_step_run, settings):
     revision = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True).stdout.strip()
     out = [f"# Rehearsal, {facts.get('train', facts.get('models', {})).get('when', '')[:10]}", "",
            f"{processor_name()}, {os.cpu_count()} cores, commit {revision}, settings {json.dumps(settings)}.", ""]
@@ -100,7 +100,8 @@ def text(facts, program, run, settings):
     if long_step:
         out += ["", f"A step on {long_step['tokens']} tokens: {long_step['seconds']:.0f} s, "
                 f"{long_step['processor_seconds']:.0f} s of processor time.", "",
-                *memory_rows(long_step["plan"], [long_step])]
+                *memory_rows(long_step["plan"], [long_step]), "", "Seconds of stages (estimated):", "",
+                *time_rows(long_step["plan"], long_step_run, 1)]
     larger = facts.get("larger")
     if larger:
         out += ["", f"1.7B from 4B by an adapter, two responses of {larger['tokens']} tokens at most: {cost(larger)}.", "",

@@ -30,7 +30,7 @@ class Rehearsal:
         self.log = self.out / "rehearsal.log"
         # Tokens of a response, of the long step, of the evaluation (several; one).
         self.longest = arguments.longest or (192 if self.quick else 4096)
-        self.long_step_tokens = 1024 if self.quick else 16384
+        self.long_step_tokens = arguments.long_step_tokens or (1024 if self.quick else 16384)
         self.eval_several, self.eval_one = (256, 512) if self.quick else (16384, 32768)
         self.facts = json.loads(self.record_file.read_text()) if self.record_file.exists() else {}
 
@@ -90,8 +90,8 @@ class Rehearsal:
                 "trigger.persistence=1", "trigger.storage=file", "checkpoint.keep=2",
                 f"rollout.precision={self.precision}", f"train.teacher_precision={self.precision}", *more]
 
-    def plan_of(self, settings):
-        text = subprocess.run([str(self.program), "plan", *settings, "--json"], capture_output=True, text=True)
+    def plan_of(self, settings, *options):
+        text = subprocess.run([str(self.program), "plan", *settings, "--json", *options], capture_output=True, text=True)
         if not text.stdout.strip():
             sys.exit("rehearsal: plan failed: " + text.stderr)
         return json.loads(text.stdout)
@@ -162,7 +162,7 @@ class Rehearsal:
                     f"train.microbatch_tokens={self.long_step_tokens + 64}", "data.max_prompt_tokens=64", 'data.queries=""']
         run = self.out / "long-step"
         self.remove(run)
-        plan = self.plan_of(self.settings(run, settings))
+        plan = self.plan_of(self.settings(run, settings), "--mean-tokens", str(self.long_step_tokens))
         measured = self.must([self.program, "train", *self.settings(run, settings)], run_directory=run)
         self.keep("long_step", measured.facts() | {"plan": plan, "tokens": self.long_step_tokens,
                                                    "iteration": last_iteration(run)})
@@ -237,7 +237,7 @@ class Rehearsal:
         self.keep("report", measured.facts() | {"bytes": page.stat().st_size})
 
     def record(self):
-        text = record.text(self.facts, self.program, self.run_directory,
+        text = record.text(self.facts, self.run_directory, self.out / "long-step",
                            {"layers": self.layers, "quick": self.quick, "longest": self.longest,
                             "precision": self.precision})
         (self.out / "record.md").write_text(text)
@@ -288,6 +288,7 @@ def main():
     parser.add_argument("--layers", type=int, default=0, help="of both models, for a trial; 0 = as published")
     parser.add_argument("--precision", default="bf16", help="of rollouts and of the teacher; training is f32")
     parser.add_argument("--longest", type=int, default=0, help="tokens of a response in training; 0 = 4096, quick 192")
+    parser.add_argument("--long-step-tokens", type=int, default=0, help="0 = 16384, quick 1024")
     parser.add_argument("--quick", action="store_true", help="short responses, for a trial")
     arguments = parser.parse_args()
     unknown = [part for part in arguments.parts if part not in PARTS]

@@ -102,7 +102,8 @@ void print_plan(const CLI::App& command, const train::TrainConfig& config, bool 
                 const PlanOptions& options) {
   train::Machine machine{.flops = train::measure_flops(),
                          .read_bytes_per_second = train::measure_teacher_reads(config),
-                         .ranks = options.ranks};
+                         .ranks = options.ranks,
+                         .mean_tokens = options.mean_tokens};
   if (options.tries_stages) {
     show_live_line("trying the stages of an iteration for some seconds (--guess-time does without) ...");
     machine.speeds = measure_stages(config);
@@ -145,13 +146,18 @@ void add_plan(CLI::App& app) {
       ->add_option("--memory-gb", options->machine.memory_gb,
                    "plan for a machine with so much free memory instead of this one")
       ->check(number_in("a number above 0 and up to 1e6", [](double x) { return x > 0 && x <= 1e6; }));
+  command
+      ->add_option("--mean-tokens", options->machine.mean_tokens,
+                   "time and disk for responses of so many tokens on average, as a trial\n"
+                   "showed them, instead of a quarter of rollout.max_response_tokens")
+      ->check(number_in("a number of at least 1 and up to 1e9", [](double x) { return x >= 1 && x <= 1e9; }));
   command->add_flag("--guess-time", options->guesses_time,
                     "guess the time from the speed of a product instead of trying the stages, which\n"
                     "takes some seconds");
   add_ranks(*command, options->machine.ranks);
   command->footer(
       "Examples:\n  ropd plan recipes/qwen3-0.6b-ropd.yaml train.microbatch_tokens=4096\n"
-      "  ropd plan recipes/qwen3-8b-ropd.yaml --ranks 8");
+      "  ropd plan recipes/qwen3-8b-ropd.yaml --ranks 8 --mean-tokens 3000");
   command->callback([options, command] {
     options->machine.tries_stages = !options->guesses_time;
     print_plan(*command, train::load_train_config(options->config, options->overrides),

@@ -11,6 +11,7 @@ namespace ropd::app {
 struct PlanOptions {
   std::optional<double> memory_gb = {};  // a machine with so much free; nothing = this one
   int ranks = 1;
+  std::optional<double> mean_tokens = {};  // of a response; nothing = a quarter of the longest
   bool tries_stages = false;  // measure the time of stages (stage_speeds.h), else guess it
 };
 

@@ -407,7 +407,11 @@ Plan make_plan(const TrainConfig& config, const Machine& machine, const PlannedM
   plan.trained_parameters = trainable.parameters;
   plan.ranks = machine.ranks;
   plan.step_bytes = step_bytes(trainable.parameters, config.train.shards, machine.ranks);
-  plan.assumed_length = std::max(1.0, static_cast<double>(config.rollout.max_response_tokens) / 4);
+  const double longest = static_cast<double>(config.rollout.max_response_tokens);
+  plan.assumed_length = machine.mean_tokens.value_or(std::max(1.0, longest / 4));
+  if (plan.assumed_length > longest)
+    fail("a mean length of ", plan.assumed_length, " tokens is beyond rollout.max_response_tokens, which is ",
+         longest);
   plan.available_bytes = memory.available_bytes;
   plan_memory(plan, config, models, trainable, memory);
   plan_disk(plan, config, models, trainable);

@@ -26,13 +26,14 @@ struct MemoryItem {
   Phase phase = Phase::always;
 };
 
-// What a plan takes for granted of the machine.
+// What a plan takes for granted of the machine, and of what the student will write.
 struct Machine {
   double flops = 1e11;                     // of products: measure_flops()
   std::optional<StageSpeeds> speeds = {};  // measured; nothing = a guess from flops
   double read_bytes_per_second = 0;        // of the teacher's files: measure_teacher_reads(); 0 = not known
   std::optional<uint64_t> memory_bytes = {};  // free; nothing = what is free here
   int ranks = 1;                              // processes, each on such a machine
+  std::optional<double> mean_tokens = {};     // of its responses; nothing = a quarter of the longest
 };
 
 // What a run changes: every parameter of the student, or those of an adapter beside weights that stay mapped

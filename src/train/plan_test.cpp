@@ -241,6 +241,19 @@ TEST(Plan, LeavesOutWhatARunDoesNotNeed) {
   EXPECT_LT(bank.seconds_per_iteration, file.seconds_per_iteration);
 }
 
+TEST(Plan, TimeAndDiskFollowTheLengthThatIsExpected) {
+  const test::TinyWorld world;
+  const auto config = world.config("run", {"rollout.max_response_tokens=400"});
+  const Plan quarter = make_plan(config, {.flops = 1e9});
+  EXPECT_EQ(quarter.assumed_length, 100);
+  const Plan longer = make_plan(config, {.flops = 1e9, .mean_tokens = 300});
+  EXPECT_EQ(longer.assumed_length, 300);
+  EXPECT_GT(longer.seconds.teacher, 2 * quarter.seconds.teacher);
+  EXPECT_GT(longer.disk_bytes, quarter.disk_bytes);
+  EXPECT_THAT(error_of([&] { (void)make_plan(config, {.flops = 1e9, .mean_tokens = 401}); }),
+              HasSubstr("mean length of 401 tokens is beyond rollout.max_response_tokens, which is 400"));
+}
+
 TEST(Plan, RefusalsGiveTheNumbersAndTheSettingThatHelps) {
   const test::TinyWorld world;
   Plan plan = make_plan(world.config("run"), {.flops = 1e9});

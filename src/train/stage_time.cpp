@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "model/kv_cache.h"
 
@@ -21,6 +22,17 @@ double attention_operations(const ModelConfig& c, double context) {
          std::max(0.0, context - static_cast<double>(kTrialTokens) / 2);
 }
 
+// The scale with which responses cut at `longest` have that mean: mean / longest = (1 - e^-r) / r with r = longest / scale.
+double scale_of_lengths(double mean, double longest) {
+  if (mean >= longest) return std::numeric_limits<double>::infinity();
+  double low = 0, high = longest / mean;
+  for (int i = 0; i < 100; ++i) {
+    const double r = (low + high) / 2;
+    (-std::expm1(-r) > r * mean / longest ? low : high) = r;
+  }
+  return longest / high;
+}
+
 double step_seconds(const StageSpeeds& speeds, double sequences) {
   const auto& points = speeds.decode;
   for (size_t i = 1; i < points.size(); ++i)
@@ -33,6 +45,12 @@ double step_seconds(const StageSpeeds& speeds, double sequences) {
 }
 
 }  // namespace
+
+ResponseLengths::ResponseLengths(double mean_length, double most)
+    : mean(mean_length), longest(std::max(mean_length, most)), scale(scale_of_lengths(mean, longest)) {
+  const double r = longest / scale;
+  look_back = std::isinf(scale) ? longest / 2 : scale * scale * (1 - std::exp(-r) * (1 + r)) / mean;
+}
 
 double block_parameters(const ModelConfig& c) {
   double sum = 0;
@@ -67,22 +85,26 @@ StageSpeeds guessed_speeds(const ModelConfig& student, const ModelConfig& teache
 double sampling_seconds(const TrainConfig& config, const ModelConfig& student, const StageSpeeds& speeds,
                         double responses, double response_tokens) {
   constexpr int64_t kPage = 32;
-  const double prompt = prompt_tokens(config), context = prompt + response_tokens;
+  const double prompt = prompt_tokens(config),
+               longest = static_cast<double>(config.rollout.max_response_tokens);
+  const ResponseLengths lengths(std::min(response_tokens, longest), longest);
   const double token_bytes =
       static_cast<double>(model::KvCache::page_bytes(student, config.rollout.precision, kPage)) / kPage;
   double at_a_time = std::min(responses, kMostAtATime);
   if (const auto& memory = config.rollout.memory_gb.value)
-    at_a_time = std::clamp(*memory * 1e9 / (token_bytes * context), 1.0, std::max(at_a_time, 1.0));
+    at_a_time =
+        std::clamp(*memory * 1e9 / (token_bytes * (prompt + lengths.mean)), 1.0, std::max(at_a_time, 1.0));
   at_a_time = std::floor(at_a_time);
   const auto step = [&](double sequences) {
-    return step_seconds(speeds, sequences) + sequences * context * token_bytes / speeds.memory_bytes;
+    return step_seconds(speeds, sequences) +
+           sequences * (prompt + lengths.look_back) * token_bytes / speeds.memory_bytes;
   };
-  // As long as others wait, one that ends makes place for the next. Then j sequences are left for a time of
-  // response_tokens / j, which is how lengths without memory end, up to the longest that is allowed.
-  double seconds = (responses - at_a_time) * response_tokens / at_a_time * step(at_a_time);
-  double left = static_cast<double>(config.rollout.max_response_tokens);
+  // As long as others wait, one that ends makes place for the next. Then j sequences are left for a time of scale / j,
+  // which is how lengths without memory end, up to the longest that is allowed.
+  double seconds = (responses - at_a_time) * lengths.mean / at_a_time * step(at_a_time);
+  double left = longest;
   for (double j = at_a_time; j >= 1 && left > 0; --j) {
-    const double steps = std::min(left, response_tokens / j);
+    const double steps = std::min(left, lengths.scale / j);
     seconds += steps * step(j);
     left -= steps;
   }
@@ -94,8 +116,9 @@ StageSeconds stage_seconds(const TrainConfig& config, const ModelConfig& student
   const double responses = static_cast<double>(config.train.responses_per_iteration),
                tokens = responses * work.response_tokens, prompt = prompt_tokens(config),
                positions = tokens + responses * prompt;
-  // Most tokens belong to long responses: on average one looks back over a mean length.
-  const double context = prompt + work.response_tokens;
+  const ResponseLengths lengths(work.response_tokens,
+                                static_cast<double>(config.rollout.max_response_tokens));
+  const double context = prompt + lengths.look_back;
   const auto pass = [&](const PassSpeed& speed, const ModelConfig& c) {
     return positions * (speed.blocks + attention_operations(c, context) / speeds.attention_flops) +
            tokens * speed.head;

@@ -40,9 +40,19 @@ struct StageSpeeds {
 StageSpeeds guessed_speeds(const ModelConfig& student, const ModelConfig& teacher, double flops,
                            bool is_adapter);
 
+// Lengths that vary as if each token might be the last, up to the longest that is allowed: with a mean close to it nearly
+// all have that length.
+struct ResponseLengths {
+  ResponseLengths(double mean, double longest);
+  double mean, longest;
+  double scale;  // of n responses e^(-t / scale) n go on behind token t
+  double
+      look_back;  // tokens of the response before a token, on average over all tokens: most belong to long responses
+};
+
 // What there is to do besides what the configuration says.
 struct StageWork {
-  double response_tokens = 0;    // of a response, on average; lengths vary as if each token might be the last
+  double response_tokens = 0;    // of a response, on average: see ResponseLengths
   double recomputed_layers = 0;  // share of layers that the gradient computes a second time
   uint64_t parameters = 0;       // trained
   bool is_watched = false;       // by the trigger

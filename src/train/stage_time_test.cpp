@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "io/hf_config.h"
 #include "support/paper_models.h"
 #include "support/tiny_world.h"
@@ -54,6 +56,26 @@ TEST_F(StageTime, CountsTheParametersThatATokenPasses) {
   EXPECT_EQ(block_parameters(experts), 1024.0 * (2 * 128 * 48 + 3 * 8 * 768 + 3 * 3072));
 }
 
+TEST(ResponseLengths, EndLikeTokensThatMightEachBeTheLastUpToTheLongest) {
+  const ResponseLengths free(12, 1e6);
+  EXPECT_DOUBLE_EQ(free.scale, 12);
+  EXPECT_DOUBLE_EQ(free.look_back, 12) << "most tokens belong to long responses";
+  const ResponseLengths equal(1000, 1000);
+  EXPECT_TRUE(std::isinf(equal.scale));
+  EXPECT_DOUBLE_EQ(equal.look_back, 500);
+  // Half of the longest on average: counted out token by token.
+  const ResponseLengths cut(500, 1000);
+  double tokens = 0, looks = 0;
+  for (int t = 0; t < 1000; ++t) {
+    const double going_on = std::exp(-(t + 0.5) / cut.scale);
+    tokens += going_on;
+    looks += going_on * (t + 0.5);
+  }
+  EXPECT_NEAR(tokens, 500, 1e-3);
+  EXPECT_NEAR(cut.look_back, looks / tokens, 1e-3);
+  EXPECT_NEAR(ResponseLengths(999.9, 1000).look_back, 500, 0.1);
+}
+
 TEST_F(StageTime, SamplingEndsOneAfterTheOther) {
   EXPECT_DOUBLE_EQ(sampling(1, 12), 12 * 1);
   // Three are left for 12 / 3 steps, two for 12 / 2, one for 12.
@@ -97,7 +119,7 @@ TEST_F(StageTime, ScoresOfSamplingAreUsedWhereBothRoundAlike) {
 
 TEST_F(StageTime, AttentionAndStateCostTheirOperationsAndBytes) {
   StageSpeeds speeds = round_speeds();
-  const std::vector<std::string> changes = {"rollout.precision=bf16"};
+  const std::vector<std::string> changes = {"rollout.precision=bf16", "rollout.max_response_tokens=1000000"};
   const StageWork work{.response_tokens = 1256 - 4};
   const StageSeconds without = stages(speeds, work, changes);
   speeds.attention_flops = 1e12;
@@ -107,6 +129,9 @@ TEST_F(StageTime, AttentionAndStateCostTheirOperationsAndBytes) {
   const double attention = 10 * 1256.0 * 4 * 28 * 16 * 128 * 1000 / 1e12;
   EXPECT_NEAR(with.teacher - without.teacher, attention, 1e-6 * attention);
   EXPECT_NEAR(with.updates - without.updates, (1 + 2.5 * 2) * attention, 1e-6 * attention);
+  // Responses that all have the longest length look back over half of it: 4 + 626 - 256 instead of 1,000.
+  const std::vector<std::string> equal = {"rollout.precision=bf16", "rollout.max_response_tokens=1252"};
+  EXPECT_NEAR(stages(speeds, work, equal).teacher - without.teacher, 0.374 * attention, 1e-6 * attention);
   speeds = round_speeds();
   speeds.memory_bytes = speeds.disk_bytes = 1e6;
   const StageSeconds state = stages(
