@@ -412,7 +412,7 @@ void add_bench(CLI::App& app) {
       ->capture_default_str();
   command
       ->add_option("--work", options->works,
-                   "only these kinds of work: decode, score, train, iteration (of the\n"
+                   "only these kinds of work: decode, score, train, iteration (of the "
                    "trainer, with --shape tiny)")
       ->check(CLI::IsMember({"decode", "score", "train", "iteration"}))
       ->delimiter(',');
@@ -420,7 +420,7 @@ void add_bench(CLI::App& app) {
       ->check(is_precision())
       ->delimiter(',');
   command->add_option("--peers", options->peers,
-                      "speeds of another program, to stand beside ours: output of llama-bench -o json\n"
+                      "speeds of another program, to stand beside ours: output of llama-bench -o json "
                       "or of llama-batched-bench --output-format jsonl");
   command->footer(
       "Example:\n  ropd bench --shape tiny\n  ropd bench --shape qwen3-0.6b --long --json\n"

@@ -100,6 +100,7 @@ void show_start(const train::TrainConfig& config, bool as_json, int ranks) {
 
 void print_plan(const CLI::App& command, const train::TrainConfig& config, bool checks_start,
                 const PlanOptions& options) {
+  (void)train::assumed_length(config, options.mean_tokens);  // refused before anything is tried
   train::Machine machine{.flops = train::measure_flops(),
                          .read_bytes_per_second = train::measure_teacher_reads(config),
                          .ranks = options.ranks,
@@ -148,11 +149,11 @@ void add_plan(CLI::App& app) {
       ->check(number_in("a number above 0 and up to 1e6", [](double x) { return x > 0 && x <= 1e6; }));
   command
       ->add_option("--mean-tokens", options->machine.mean_tokens,
-                   "time and disk for responses of so many tokens on average, as a trial\n"
+                   "time and disk for responses of so many tokens on average, as a trial "
                    "showed them, instead of a quarter of rollout.max_response_tokens")
       ->check(number_in("a number of at least 1 and up to 1e9", [](double x) { return x >= 1 && x <= 1e9; }));
   command->add_flag("--guess-time", options->guesses_time,
-                    "guess the time from the speed of a product instead of trying the stages, which\n"
+                    "guess the time from the speed of a product instead of trying the stages, which "
                     "takes some seconds");
   add_ranks(*command, options->machine.ranks);
   command->footer(

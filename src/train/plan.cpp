@@ -387,6 +387,13 @@ Trainable trainable_of(const TrainConfig& config, const PlannedModels& models) {
   return trainable;
 }
 
+double assumed_length(const TrainConfig& config, std::optional<double> mean_tokens) {
+  const double longest = static_cast<double>(config.rollout.max_response_tokens);
+  if (mean_tokens && *mean_tokens > longest)
+    fail("a mean length of ", *mean_tokens, " tokens is beyond rollout.max_response_tokens, which is ", longest);
+  return mean_tokens.value_or(std::max(1.0, longest / 4));
+}
+
 Plan make_plan(const TrainConfig& config, const Machine& machine) {
   const PlannedModels models = read_shapes(config);
   return make_plan(config, machine, models, trainable_of(config, models));
@@ -407,11 +414,7 @@ Plan make_plan(const TrainConfig& config, const Machine& machine, const PlannedM
   plan.trained_parameters = trainable.parameters;
   plan.ranks = machine.ranks;
   plan.step_bytes = step_bytes(trainable.parameters, config.train.shards, machine.ranks);
-  const double longest = static_cast<double>(config.rollout.max_response_tokens);
-  plan.assumed_length = machine.mean_tokens.value_or(std::max(1.0, longest / 4));
-  if (plan.assumed_length > longest)
-    fail("a mean length of ", plan.assumed_length, " tokens is beyond rollout.max_response_tokens, which is ",
-         longest);
+  plan.assumed_length = assumed_length(config, machine.mean_tokens);
   plan.available_bytes = memory.available_bytes;
   plan_memory(plan, config, models, trainable, memory);
   plan_disk(plan, config, models, trainable);

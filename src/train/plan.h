@@ -114,6 +114,10 @@ double measure_flops();
 // a fraction of a second. 0 where there is no such file yet.
 double measure_teacher_reads(const TrainConfig& config);
 
+// Tokens of a response that time and disk are planned for: `mean_tokens`, or a quarter of the longest. Fails where no
+// responses have such a mean.
+double assumed_length(const TrainConfig& config, std::optional<double> mean_tokens);
+
 // Reads config.json of both models; weights are not touched. Fails when the curriculum cannot be.
 Plan make_plan(const TrainConfig& config, const Machine& machine);
 Plan make_plan(const TrainConfig& config, const Machine& machine, const PlannedModels& models,
