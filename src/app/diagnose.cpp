@@ -31,6 +31,7 @@
 #include "diagnostics/probes.h"
 #include "eval/samples.h"
 #include "io/durable_folder.h"
+#include "io/files_in_use.h"
 #include "io/model_directory.h"
 #include "io/model_path.h"
 #include "io/rollout_file.h"
@@ -172,6 +173,8 @@ class Diagnosis {
         fail("diagnose: concentration compares ", c.first, " with itself; expected two students");
     }
     if (config_.output.empty()) fail("diagnose: output is required, a folder for diagnosis.json");
+    note_files(config_.teacher, config_.teacher_base);
+    for (const StudentConfig& student : config_.students) note_files(student.model, student.base);
     teacher_.emplace(bounded_model(config_.teacher, config_.teacher_base, teacher_memory_gb));
     const Path text_path = teacher_->directory().text_path();
     if (config_.samples > 0 && std::filesystem::exists(text_path / "tokenizer.json"))
@@ -183,7 +186,7 @@ class Diagnosis {
       prefixes_.push_back(
           diagnostics::choose_positions(std::move(rollouts), config_.positions, config_.seed));
     }
-    check_students();
+    open_students();
     teacher_states_.resize(prefixes_.size());
   }
 
@@ -192,8 +195,8 @@ class Diagnosis {
     comm::Facts facts = train::program_facts();
     facts["settings"] = config_to_yaml(config_);
     facts["teacher"] = rollout::weights_fingerprint(teacher());
-    for (const StudentConfig& student : config_.students)
-      facts["student " + student.name] = rollout::weights_fingerprint(load(student));
+    for (size_t i = 0; i < students_.size(); ++i)
+      facts["student " + config_.students[i].name] = rollout::weights_fingerprint(model::map_weights(students_[i]));
     for (const SourceConfig& source : config_.sources)
       facts["source " + source.name] = sha256_file(source.rollouts);
     return facts;
@@ -229,6 +232,7 @@ class Diagnosis {
     }
     dealer.finish();
     if (done < count) return std::nullopt;
+    files_.check();
     progress.finish();
     log_streamed("teacher", teacher_->counts());
     return Json{{"students", names(config_.students)},
@@ -258,7 +262,9 @@ class Diagnosis {
   const DiagnoseConfig config_;
   comm::Crew& crew_;
   const size_t duty_;
-  std::optional<Student> student_;  // the last one asked for
+  io::FilesInUse files_;
+  std::vector<std::shared_ptr<const io::ModelDirectory>> students_;  // open from the beginning to the end
+  std::optional<Student> student_;                                   // the last one asked for
   std::optional<model::BoundedModel> teacher_;
   std::vector<std::optional<Buffer>> teacher_states_;  // [sources], of those asked for
   std::vector<diagnostics::PrefixSet> prefixes_;       // [sources]
@@ -270,10 +276,9 @@ class Diagnosis {
   const Student& student(size_t number) {
     if (student_ && student_->number == number) return *student_;
     student_.reset();
-    const StudentConfig& config = config_.students[number];
-    student_.emplace(Student{number, load(config), std::nullopt});
+    student_.emplace(Student{number, model::map_weights(students_[number]), std::nullopt});
     if (config_.probes.trajectories > 0)
-      student_->parameters.emplace(model::Parameters::load(io::ModelDirectory(config.model, config.base)));
+      student_->parameters.emplace(model::Parameters::load(*students_[number]));
     return *student_;
   }
 
@@ -324,15 +329,15 @@ class Diagnosis {
     taker.finish();
   }
 
-  static model::Weights load(const StudentConfig& student) {
-    return model::map_weights(std::make_shared<const io::ModelDirectory>(student.model, student.base));
+  void note_files(const Path& model, const Path& base) {
+    if (std::filesystem::is_directory(model)) files_.add(io::model_files(model, base));
   }
 
   // Everything that would end the work on one of them, before that on the first begins; weights are read last.
-  void check_students() const {
-    std::vector<model::Weights> students;
+  void open_students() {
     for (const StudentConfig& student : config_.students) {
-      const ModelConfig& shape = students.emplace_back(load(student)).config;
+      const ModelConfig& shape =
+          students_.emplace_back(std::make_shared<const io::ModelDirectory>(student.model, student.base))->config();
       if (shape.vocab_size != teacher_->config().vocab_size)
         fail(student.model, ": has a vocabulary of ", shape.vocab_size, " entries, the teacher ",
              teacher_->config().vocab_size, "; KL over the full vocabulary needs one vocabulary");
@@ -343,7 +348,8 @@ class Diagnosis {
       for (const diagnostics::PrefixSet& prefixes : prefixes_)
         distill::check_rollouts(prefixes.rollouts, shape);
     }
-    for (size_t i = 0; i < students.size(); ++i) model::check_finite(students[i], config_.students[i].model);
+    for (const auto& student : students_)
+      model::check_finite(model::map_weights(student), student->path().string());
   }
 
   std::vector<ResponseSample> samples_of(const std::string& student, const model::Weights& weights,

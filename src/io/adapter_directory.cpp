@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/parallel.h"
 #include "base/sha256.h"
 #include "io/model_directory.h"
 
@@ -130,6 +131,51 @@ const Path& existing_adapter(const Path& path) {
   return path;
 }
 
+std::vector<const StoredTensor*> by_name(std::span<const StoredTensor> tensors) {
+  std::vector<const StoredTensor*> sorted;
+  for (const StoredTensor& tensor : tensors) sorted.push_back(&tensor);
+  std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
+  return sorted;
+}
+
+std::string name_and_shape(const StoredTensor& tensor) {
+  std::string text = tensor.name;
+  for (const int64_t dimension : tensor.shape) text += " " + std::to_string(dimension);
+  return text;
+}
+
+uint32_t f32_bits(const StoredTensor& tensor, size_t index) {
+  const size_t width = dtype_bytes(tensor.dtype);
+  uint32_t bits = 0;
+  std::memcpy(&bits, tensor.bytes.data() + index * width, width);
+  if (tensor.dtype == DType::f32) return bits;
+  return std::bit_cast<uint32_t>(tensor.dtype == DType::bf16 ? bf16_to_float(static_cast<uint16_t>(bits))
+                                                             : f16_to_float(static_cast<uint16_t>(bits)));
+}
+
+// Of values of a tensor: as bf16 where none of them needs more, else as f32, so that the stored type does not show.
+std::string hash_of_values(const StoredTensor& tensor, size_t begin, size_t end) {
+  Sha256 hash;
+  if (tensor.dtype == DType::bf16) {
+    hash.add("bf16");
+    hash.add(tensor.bytes.data() + 2 * begin, 2 * (end - begin));
+    return hash.hexadecimal();
+  }
+  std::vector<uint32_t> wide;
+  std::vector<uint16_t> narrow;
+  wide.reserve(end - begin);
+  for (size_t i = begin; i < end; ++i) wide.push_back(f32_bits(tensor, i));
+  if (std::ranges::any_of(wide, [](uint32_t bits) { return (bits & 0xffff) != 0; })) {
+    hash.add("f32");
+    hash.add(wide.data(), wide.size() * sizeof wide[0]);
+    return hash.hexadecimal();
+  }
+  for (const uint32_t bits : wide) narrow.push_back(static_cast<uint16_t>(bits >> 16));
+  hash.add("bf16");
+  hash.add(narrow.data(), narrow.size() * sizeof narrow[0]);
+  return hash.hexadecimal();
+}
+
 AdapterMatrix make_matrix(const std::string& module, const std::vector<int64_t>& shape,
                           const AdapterConfig& adapter, std::string_view where) {
   const int64_t rank = value_of(adapter.ranks, module, adapter.rank), most = std::min(shape[0], shape[1]);
@@ -231,24 +277,37 @@ std::vector<AdapterMatrix> adapter_matrices(const ModelConfig& model, const Adap
 
 std::string base_fingerprint(std::span<const StoredTensor> tensors) {
   constexpr size_t kValues = 1024;
-  std::vector<const StoredTensor*> by_name;
-  for (const StoredTensor& tensor : tensors) by_name.push_back(&tensor);
-  std::sort(by_name.begin(), by_name.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
   std::string all;
-  for (const StoredTensor* tensor : by_name) {
-    all += tensor->name;
-    for (const int64_t dimension : tensor->shape) all += " " + std::to_string(dimension);
-    const size_t width = dtype_bytes(tensor->dtype), count = std::min(kValues, tensor->bytes.size() / width);
+  for (const StoredTensor* tensor : by_name(tensors)) {
+    all += name_and_shape(*tensor);
+    const size_t count = std::min(kValues, tensor->bytes.size() / dtype_bytes(tensor->dtype));
     for (size_t i = 0; i < count; ++i) {
-      uint32_t bits = 0;
-      std::memcpy(&bits, tensor->bytes.data() + i * width, width);
-      if (tensor->dtype != DType::f32)
-        bits =
-            std::bit_cast<uint32_t>(tensor->dtype == DType::bf16 ? bf16_to_float(static_cast<uint16_t>(bits))
-                                                                 : f16_to_float(static_cast<uint16_t>(bits)));
+      const uint32_t bits = f32_bits(*tensor, i);
       all.append(reinterpret_cast<const char*>(&bits), sizeof bits);
     }
   }
+  return sha256(all);
+}
+
+std::string base_content(std::span<const StoredTensor> tensors) {
+  constexpr size_t kValues = 1 << 22;  // of a block: 8 MiB of bf16
+  struct Block {
+    const StoredTensor* tensor;
+    size_t begin, end;
+    std::string hash;
+  };
+  std::vector<Block> blocks;
+  for (const StoredTensor* tensor : by_name(tensors)) {
+    const size_t count = tensor->bytes.size() / dtype_bytes(tensor->dtype);
+    for (size_t begin = 0; begin == 0 || begin < count; begin += kValues)
+      blocks.push_back({tensor, begin, std::min(begin + kValues, count), ""});
+  }
+  parallel_tasks(blocks.size(), [&](size_t b, size_t) {
+    blocks[b].hash = hash_of_values(*blocks[b].tensor, blocks[b].begin, blocks[b].end);
+  });
+  std::string all;
+  for (const Block& block : blocks)
+    all += (block.begin == 0 ? name_and_shape(*block.tensor) + "\n" : "") + block.hash + "\n";
   return sha256(all);
 }
 
@@ -340,6 +399,14 @@ void AdapterDirectory::require_base(std::span<const StoredTensor> base, const Pa
   if (found != recorded->second)
     fail(path_.string(), ": was trained on another base: its fingerprint is ", recorded->second.substr(0, 12),
          ", that of ", where.string(), " is ", found.substr(0, 12));
+}
+
+void AdapterDirectory::require_base_content(const std::string& content, const Path& where) const {
+  const auto recorded = file_.metadata().find(kBaseContent);
+  if (recorded != file_.metadata().end() && recorded->second != content)
+    fail(path_.string(), ": the weights of its base ", where.string(),
+         " are not those that it was trained on (SHA-256 ", content.substr(0, 12), ", was ",
+         recorded->second.substr(0, 12), "); put the base back");
 }
 
 }  // namespace ropd::io

@@ -33,12 +33,15 @@ std::string adapter_config_json(const AdapterConfig& adapter, const std::string&
 std::vector<AdapterMatrix> adapter_matrices(const ModelConfig& model, const AdapterConfig& adapter,
                                             std::string_view where);
 
-// The entry of adapter_model.safetensors' metadata that holds the fingerprint of the base.
-inline constexpr const char* kBaseFingerprint = "ropd_base_fingerprint";
+// The entries of adapter_model.safetensors' metadata that name the base.
+inline constexpr const char *kBaseFingerprint = "ropd_base_fingerprint", *kBaseContent = "ropd_base_content";
 
 // A base model in short: SHA-256 over names, shapes and the first 1,024 values of every tensor, widened to f32,
 // so that a copy in another type that holds the same numbers is the same. Reads a page a tensor.
 std::string base_fingerprint(std::span<const StoredTensor> tensors);
+// All of a base model: SHA-256 over names, shapes and every value, the same for every stored type that holds the
+// same numbers and for any number of files. Reads everything.
+std::string base_content(std::span<const StoredTensor> tensors);
 
 // Whether it holds an adapter and no model of its own.
 bool is_adapter_directory(const Path& path);
@@ -61,8 +64,11 @@ class AdapterDirectory {
   const StoredTensor& tensor(std::string_view name) const { return file_.tensor(name); }
   uint64_t num_bytes() const;
   int64_t num_parameters() const;
-  // Fails when the adapter was trained by this program on another base.
+  // Fail when the adapter was trained by this program on another base, by its fingerprint or by its base_content,
+  // which adapters of earlier versions do not name.
   void require_base(std::span<const StoredTensor> base, const Path& where) const;
+  bool names_base_content() const { return file_.metadata().contains(kBaseContent); }
+  void require_base_content(const std::string& content, const Path& where) const;
 
  private:
   Path path_;

@@ -51,7 +51,8 @@ class Adapters : public testing::Test {
                            {.adapter = config,
                             .base = base_,
                             .fingerprint = base_fingerprint(ModelDirectory(base_).tensors()),
-                            .description = "A test."},
+                            .description = "A test.",
+                            .content = base_content(ModelDirectory(base_).tensors())},
                            tensors(config).tensors);
   }
   // What PEFT writes for plain LoRA, with some entries changed.
@@ -86,7 +87,8 @@ TEST_F(Adapters, SaveLoadSaveGivesEqualBytes) {
                          {.adapter = opened.adapter()->config(),
                           .base = opened.base_path(),
                           .fingerprint = base_fingerprint(opened.tensors()),
-                          .description = "A test."},
+                          .description = "A test.",
+                          .content = base_content(opened.tensors())},
                          read);
   for (const char* name : {"adapter_config.json", "adapter_model.safetensors"})
     EXPECT_EQ(read_file(adapter_ / name), read_file(again / name)) << name;
@@ -191,9 +193,8 @@ TEST_F(Adapters, AreFoundWhereModelsAre) {
                                           "base/config.json", "base/model.safetensors"));
 }
 
-TEST(BaseFingerprint, IsOfTheNumbersAndNotOfTheirType) {
-  const std::string config = tiny_config("Qwen3ForCausalLM");
-  auto half = test::tensors_for(config, DType::bf16), other = test::tensors_for(config, DType::bf16, 2);
+// bf16 as f32.
+test::TensorsInMemory widened(const test::TensorsInMemory& half) {
   test::TensorsInMemory wide;
   for (const StoredTensor& tensor : half.tensors) {
     std::vector<std::byte> bytes;
@@ -205,8 +206,40 @@ TEST(BaseFingerprint, IsOfTheNumbersAndNotOfTheirType) {
     wide.data.push_back(std::move(bytes));
     wide.tensors.push_back({tensor.name, DType::f32, tensor.shape, wide.data.back()});
   }
+  return wide;
+}
+
+TEST(BaseFingerprint, IsOfTheNumbersAndNotOfTheirType) {
+  const std::string config = tiny_config("Qwen3ForCausalLM");
+  const auto half = test::tensors_for(config, DType::bf16), other = test::tensors_for(config, DType::bf16, 2),
+             wide = widened(half);
   EXPECT_EQ(base_fingerprint(half.tensors), base_fingerprint(wide.tensors));
   EXPECT_NE(base_fingerprint(half.tensors), base_fingerprint(other.tensors));
+}
+
+TEST(BaseContent, IsOfTheNumbersAndNotOfTheirTypeOrFiles) {
+  const std::string config = tiny_config("Qwen3ForCausalLM");
+  const auto half = test::tensors_for(config, DType::bf16);
+  EXPECT_EQ(base_content(half.tensors), base_content(widened(half).tensors));
+  const test::TemporaryDirectory folder;
+  save_model_directory(folder / "sharded", {.config_json = config, .max_shard_bytes = 4000}, half.tensors);
+  const ModelDirectory sharded(folder / "sharded");
+  EXPECT_GT(sharded.num_files(), 1);
+  EXPECT_EQ(base_content(half.tensors), base_content(sharded.tensors()));
+}
+
+TEST(BaseContent, ShowsAFlippedBitOfEveryTensor) {
+  for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
+    // Its embeddings have more values than a fingerprint reads.
+    auto model = test::tensors_for(tiny_config("Qwen3ForCausalLM", {{"vocab_size", "128"}}), dtype);
+    const std::string content = base_content(model.tensors);
+    for (auto& data : model.data) {
+      data.back() ^= std::byte{1};
+      EXPECT_NE(base_content(model.tensors), content);
+      data.back() ^= std::byte{1};
+    }
+    EXPECT_EQ(base_content(model.tensors), content);
+  }
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace ropd::io {
 
 void FilesInUse::add(const std::vector<InputFile>& files) {
-  for (const InputFile& file : files) files_[file.path] = stamp_of(file.path);
+  for (const InputFile& file : files) files_.try_emplace(file.path, stamp_of(file.path));
 }
 
 void FilesInUse::check() const {

@@ -13,6 +13,7 @@ namespace ropd::io {
 // Threads may share it once all files are added.
 class FilesInUse {
  public:
+  // One that is added again stays as it was the first time.
   void add(const std::vector<InputFile>& files);
   // Fails naming a file that was written to since it was added. Asks the system for sizes and times, reads nothing:
   // call it between a result and the moment it is kept.

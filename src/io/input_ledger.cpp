@@ -153,6 +153,22 @@ void InputLedger::check() {
   if (has_changed) save();
 }
 
+void InputLedger::check_made(const std::string& role, const std::vector<InputFile>& files) const {
+  const auto found = roles_.find(role);
+  if (found == roles_.end()) return;
+  for (const InputFile& file : files)
+    if (std::ranges::find(found->second, file.name, &Held::name) == found->second.end())
+      fail(title(role, file.path), ": was not there when the run ended; move it away");
+  for (const Held& held : found->second) {
+    const auto file = std::ranges::find(files, held.name, &InputFile::name);
+    if (file == files.end()) fail(title(role, held.path), ": missing, the run made it");
+    if (held.identity.vouches_for(stamp_of(file->path))) continue;
+    if (const std::string now = content_hash(file->path); now != held.identity.hash)
+      fail(title(role, file->path), ": its content is not what the run made (SHA-256 ", now.substr(0, 12), ", was ",
+           held.identity.hash.substr(0, 12), "); put it back, or make the run again");
+  }
+}
+
 std::vector<std::string> InputLedger::damages(const std::map<std::string, std::vector<InputFile>>& now,
                                               const ContentHash& hash) const {
   std::vector<std::string> damages;

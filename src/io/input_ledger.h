@@ -25,6 +25,9 @@ std::vector<InputFile> model_files(const Path& directory, const Path& base = {})
 // Without an adapter's base.
 std::vector<InputFile> own_model_files(const Path& directory);
 
+// The role of model/ of a finished run of `ropd sft`.
+inline constexpr const char* kResultRole = "result";
+
 using ContentHash = std::function<std::string(const Path&)>;
 
 // Not thread-safe; one process at a time (RunDirectory holds the lock).
@@ -43,6 +46,9 @@ class InputLedger {
   void forget(const std::string& role) { roles_.erase(role); }
   // Looks at everything held in this session. Fails naming the file whose content changed.
   void check();
+  // What a run made: fails naming a file that is not as the ledger holds it. Reads those that look different. Nothing
+  // where the role is not held.
+  void check_made(const std::string& role, const std::vector<InputFile>& files) const;
   // Reads everything that is held as it lies now, whatever its stamps say. One sentence for each damage. `hash` is
   // content_hash or one that remembers: the runs of a study share their inputs.
   std::vector<std::string> damages(const std::map<std::string, std::vector<InputFile>>& now,

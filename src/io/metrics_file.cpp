@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <filesystem>
@@ -257,14 +258,42 @@ void append_to_discarded(const Path& path, std::string_view lines) {
   discarded.sync();
 }
 
+std::string text_of(const Path& path) { return std::filesystem::exists(path) ? read_file(path) : ""; }
+
+// The first line of `kept` that `there` does not begin with, as file:line; empty where it begins with all of them.
+std::string first_difference(const Path& path, const std::string& there, const std::string& kept) {
+  const auto [differs, unused] = std::mismatch(kept.begin(), kept.end(), there.begin(), there.end());
+  if (differs == kept.end()) return "";
+  return path.string() + ":" + std::to_string(1 + std::count(kept.begin(), differs, '\n'));
+}
+
 }  // namespace
 
-bool restore_metrics(const Path& path, const Path& copy) {
-  const std::string there = std::filesystem::exists(path) ? read_file(path) : "", kept = read_file(copy);
-  if (there.starts_with(kept)) return false;
+MetricsFile::MetricsFile(const Path& path) : file_(path), text_(text_of(path)) {}
+
+void MetricsFile::append_line(const std::string& line) {
+  file_.append(line);
+  text_ += line + "\n";
+}
+
+std::string restore_metrics(const Path& path, const Path& copy) {
+  const std::string there = text_of(path), kept = read_file(copy);
+  const std::string place = first_difference(path, there, kept);
+  if (place.empty()) return place;
   append_to_discarded(path, there);
   write_file_atomically(path, kept);
-  return true;
+  return place;
+}
+
+std::string metrics_damage(const Path& path, const std::vector<CheckpointEntry>& checkpoints) {
+  const std::string there = text_of(path);
+  for (auto entry = checkpoints.rbegin(); entry != checkpoints.rend(); ++entry) {
+    const Path copy = entry->path / kMetricsCopy;
+    if (!std::filesystem::exists(copy)) continue;  // of an earlier version
+    if (const std::string place = first_difference(path, there, read_file(copy)); !place.empty())
+      return place + ": lost or changed, " + copy.string() + " holds another line";
+  }
+  return "";
 }
 
 std::string find_gap(const Metrics& metrics, uint64_t first_step, uint64_t step) {

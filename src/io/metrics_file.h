@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "io/checkpoint.h"
 #include "records/metrics.h"
 
 namespace ropd::io {
@@ -28,12 +29,16 @@ std::string metrics_reference_markdown();
 class MetricsFile {
  public:
   // Opens or creates; keeps what is there.
-  explicit MetricsFile(Path path) : file_(std::move(path)) {}
-  void append(const StepRecord& record) { file_.append(metrics_line(record)); }
-  void append(const IterationRecord& record) { file_.append(metrics_line(record)); }
+  explicit MetricsFile(const Path& path);
+  void append(const StepRecord& record) { append_line(metrics_line(record)); }
+  void append(const IterationRecord& record) { append_line(metrics_line(record)); }
+  // What was there and what was appended, whatever has become of the file: for checkpoints.
+  const std::string& text() const { return text_; }
 
  private:
+  void append_line(const std::string& line);
   AppendFile file_;
+  std::string text_;
 };
 
 struct Metrics {
@@ -50,9 +55,17 @@ struct Metrics {
 // one.
 uint64_t cut_metrics_back(const Path& path, uint64_t step);
 
+// The lines that a checkpoint holds, under its manifest's hash.
+inline constexpr const char* kMetricsCopy = "metrics.jsonl";
+
 // Puts the lines of `copy` (a checkpoint's) in the place of a file that does not begin with them; what was
-// there is appended to metrics.discarded.jsonl first. False when nothing was to be done.
-bool restore_metrics(const Path& path, const Path& copy);
+// there is appended to metrics.discarded.jsonl first. Returns the first line that was lost or changed as file:line;
+// empty when nothing was to be done.
+std::string restore_metrics(const Path& path, const Path& copy);
+
+// The first line that is not the one that a checkpoint holds, the newest one asked first, in a sentence that begins
+// with file:line. Empty when there is none.
+[[nodiscard]] std::string metrics_damage(const Path& path, const std::vector<CheckpointEntry>& checkpoints);
 
 // What is missing between the steps first_step + 1 .. step of a file that ends there, in words: "no line of
 // step 5 .. 8". Empty when nothing is.

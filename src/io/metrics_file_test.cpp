@@ -207,14 +207,45 @@ TEST(RestoreMetrics, PutsACheckpointsLinesWhereTheFileLostSome) {
   const Path path = directory / "metrics.jsonl", copy = directory / "copy.jsonl";
   write_file_atomically(copy, lines_of({1, 2, 3}));
   write_file_atomically(path, lines_of({1, 2, 3, 4}));
-  EXPECT_FALSE(restore_metrics(path, copy)) << "more than the checkpoint has is no loss";
+  EXPECT_EQ(restore_metrics(path, copy), "") << "more than the checkpoint has is no loss";
   write_file_atomically(path, lines_of({1, 3, 4}) + "{\"torn");
-  EXPECT_TRUE(restore_metrics(path, copy));
+  EXPECT_EQ(restore_metrics(path, copy), path.string() + ":2");
   EXPECT_EQ(read_file(path), lines_of({1, 2, 3}));
   EXPECT_EQ(read_file(directory / "metrics.discarded.jsonl"), lines_of({1, 3, 4}));
   std::filesystem::remove(path);
-  EXPECT_TRUE(restore_metrics(path, copy));
+  EXPECT_EQ(restore_metrics(path, copy), path.string() + ":1");
   EXPECT_EQ(read_file(path), lines_of({1, 2, 3}));
+}
+
+TEST(MetricsDamage, NamesTheFirstLineThatACheckpointHoldsOtherwise) {
+  const test::TemporaryDirectory directory;
+  const Path path = directory / "metrics.jsonl";
+  const std::vector<CheckpointEntry> checkpoints = {{2, directory / "step-2"}, {3, directory / "step-3"}};
+  for (const auto& entry : checkpoints) std::filesystem::create_directory(entry.path);
+  write_file_atomically(path, lines_of({1, 2, 3, 4}));
+  EXPECT_EQ(metrics_damage(path, checkpoints), "") << "checkpoints of an earlier version hold none";
+  write_file_atomically(checkpoints[0].path / kMetricsCopy, lines_of({1, 2}));
+  write_file_atomically(checkpoints[1].path / kMetricsCopy, lines_of({1, 2, 3}));
+  EXPECT_EQ(metrics_damage(path, checkpoints), "");
+  std::string changed = lines_of({1, 2, 3, 4});
+  changed[changed.find("\"loss\":0", changed.find('\n')) + 7] = '7';
+  write_file_atomically(path, changed);
+  EXPECT_THAT(metrics_damage(path, checkpoints),
+              AllOf(testing::StartsWith(path.string() + ":2: "), HasSubstr("step-3/metrics.jsonl")));
+  write_file_atomically(checkpoints[1].path / kMetricsCopy, changed);
+  EXPECT_THAT(metrics_damage(path, checkpoints), HasSubstr("step-2/metrics.jsonl"));
+}
+
+TEST(MetricsFile, KnowsItsLinesWhateverBecomesOfTheFile) {
+  const test::TemporaryDirectory directory;
+  const Path path = directory / "metrics.jsonl";
+  write_file_atomically(path, lines_of({1}));
+  MetricsFile file(path);
+  StepRecord record;
+  record.step = 2;
+  file.append(record);
+  write_file_atomically(path, "");
+  EXPECT_EQ(file.text(), lines_of({1, 2}));
 }
 
 TEST(FindGap, NamesTheFirstStepOrIterationThatIsMissing) {

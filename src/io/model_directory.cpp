@@ -265,6 +265,15 @@ uint64_t ModelDirectory::num_bytes() const {
   return sum + (adapter_ ? adapter_->num_bytes() : 0);
 }
 
+const std::string& ModelDirectory::content() const {
+  std::call_once(content_->is_known, [&] { content_->hash = base_content(tensors_); });
+  return content_->hash;
+}
+
+void ModelDirectory::check_base() const {
+  if (adapter_ && adapter_->names_base_content()) adapter_->require_base_content(content(), base_path_);
+}
+
 void ModelDirectory::release_pages() const {
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   for (const auto& tensor : tensors_) {

@@ -3,6 +3,8 @@
 // model.safetensors.index.json. Or an adapter directory together with its base (adapter_directory.h).
 #pragma once
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -64,6 +66,10 @@ class ModelDirectory {
   std::span<const SafetensorsFile> files() const { return files_; }
   int64_t num_parameters() const;  // a tied head counts once
   uint64_t num_bytes() const;      // of all tensors, an adapter's too
+  // base_content() of the tensors; read once.
+  const std::string& content() const;
+  // For whoever reads all weights: fails unless those below an adapter are the ones that it was trained on.
+  void check_base() const;
   // Takes the mapped pages out of the process; whoever reads a tensor next gets them from the system's cache
   // of the file, or from the disk where memory was needed for something else.
   void release_pages() const;
@@ -76,6 +82,11 @@ class ModelDirectory {
   std::vector<SafetensorsFile> files_;
   std::vector<StoredTensor> tensors_;  // views into files_
   std::optional<AdapterDirectory> adapter_;
+  struct Content {
+    std::once_flag is_known;
+    std::string hash;
+  };
+  std::shared_ptr<Content> content_ = std::make_shared<Content>();
 };
 
 }  // namespace ropd::io

@@ -1,11 +1,13 @@
 #include "io/model_path.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "base/error.h"
 #include "io/checkpoint.h"
+#include "io/input_ledger.h"
 #include "support/test_data.h"
 
 namespace ropd::io {
@@ -40,6 +42,34 @@ TEST(FindModel, ComparesWithTheManifestAbove) {
   EXPECT_THROW((void)find_model(checkpoint), Error);
   EXPECT_THROW((void)find_model(checkpoint / "model"), Error);
   EXPECT_THROW((void)find_model(checkpoint / "model/"), Error);
+}
+
+TEST(FindModel, ComparesTheResultOfFineTuningWithWhatTheRunKeepsOfIt) {
+  const test::TemporaryDirectory directory;
+  const Path run = directory / "run";
+  fill(run);
+  write_file_atomically(run / "config.yaml", "");
+  EXPECT_EQ(find_model(run), run / "model") << "nothing is kept yet";
+  InputLedger ledger(run / "inputs.json");
+  ledger.hold(kResultRole, own_model_files(run / "model"));
+  ledger.save();
+  EXPECT_EQ(find_model(run), run / "model");
+  EXPECT_EQ(find_model(run / "model/"), run / "model/");
+  const auto refusal = [](const Path& path) -> std::string {
+    try {
+      return find_model(path).string() + " is taken";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  const auto is_named = testing::HasSubstr((run / "model/config.json").string());
+  write_file_atomically(run / "model/config.json", "[]");
+  EXPECT_THAT(refusal(run), is_named);
+  EXPECT_THAT(refusal(run / "model"), is_named);
+  write_file_atomically(run / "model/config.json", "{}");
+  EXPECT_EQ(find_model(run), run / "model") << "the same content again";
+  write_file_atomically(run / "model/tokenizer.json", "{}");
+  EXPECT_THAT(refusal(run), testing::HasSubstr("tokenizer.json"));
 }
 
 }  // namespace

@@ -1,9 +1,5 @@
 #include "io/save_model.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cstdio>
@@ -16,6 +12,7 @@
 #include "io/adapter_directory.h"
 #include "io/hf_config.h"
 #include "io/model_directory.h"
+#include "io/temporary_folder.h"
 
 namespace ropd::io {
 namespace {
@@ -36,59 +33,6 @@ constexpr const char* kCopiedFiles[] = {"tokenizer.json",
                                         "LICENSE",
                                         "LICENSE.txt",
                                         "NOTICE"};
-
-// A folder that is removed unless it was moved to its place. Its owner holds a lock on it; those of killed
-// owners, which nobody locks, are removed first.
-class TemporaryFolder {
- public:
-  explicit TemporaryFolder(const Path& place) : path_(place.string() + ".tmp-" + std::to_string(::getpid())) {
-    remove_stale(place);
-    std::error_code error;
-    std::filesystem::remove_all(path_, error);  // where locks do not work: left by one that had the same id
-    std::filesystem::create_directory(path_, error);
-    if (error) fail(path_.string(), ": cannot create the folder: ", error.message());
-    lock_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (lock_ >= 0) ::flock(lock_, LOCK_EX | LOCK_NB);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-    if (lock_ >= 0) ::close(lock_);
-  }
-  const Path& path() const { return path_; }
-  void move_to(const Path& place) {
-    sync_directory(path_);
-    std::error_code error;
-    std::filesystem::rename(path_, place, error);  // replaces an empty folder, nothing else
-    if (error) fail(place.string(), ": cannot put the new folder in place: ", error.message());
-    path_.clear();
-    sync_directory(place.has_parent_path() ? place.parent_path() : Path("."));
-  }
-
- private:
-  Path path_;
-  int lock_ = -1;
-
-  static void remove_stale(const Path& place) {
-    const std::string prefix = place.filename().string() + ".tmp-";
-    const Path folder = place.has_parent_path() ? place.parent_path() : Path(".");
-    std::vector<Path> stale;
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-      const std::string name = entry.path().filename().string();
-      if (!name.starts_with(prefix) ||
-          name.find_first_not_of("0123456789", prefix.size()) != std::string::npos)
-        continue;
-      const int descriptor = ::open(entry.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-      if (descriptor < 0) continue;
-      if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) stale.push_back(entry.path());
-      ::close(descriptor);
-    }
-    for (const Path& path : stale) std::filesystem::remove_all(path, ignored);
-  }
-};
 
 struct Shard {
   std::string file_name;
@@ -267,8 +211,9 @@ void save_adapter_directory(const Path& path_given, const SaveAdapterOptions& op
   for (const auto& tensor : tensors) bytes += tensor.bytes.size();
   check_place(path, bytes);
   TemporaryFolder folder(path);
-  write_safetensors(folder.path() / "adapter_model.safetensors", tensors,
-                    {{"format", "pt"}, {kBaseFingerprint, options.fingerprint}});
+  std::map<std::string, std::string> metadata = {{"format", "pt"}, {kBaseFingerprint, options.fingerprint}};
+  if (!options.content.empty()) metadata[kBaseContent] = options.content;
+  write_safetensors(folder.path() / "adapter_model.safetensors", tensors, metadata);
   write_file_atomically(folder.path() / "adapter_config.json",
                         adapter_config_json(options.adapter, options.base.string()));
   write_file_atomically(folder.path() / "README.md",

@@ -42,9 +42,10 @@ void save_model_directory(const Path& path, const SaveModelOptions& options,
 
 struct SaveAdapterOptions {
   AdapterConfig adapter;
-  Path base;                // for adapter_config.json and the card
-  std::string fingerprint;  // of the base
-  std::string description;  // paragraphs of the card
+  Path base;                 // for adapter_config.json and the card
+  std::string fingerprint;   // of the base
+  std::string description;   // paragraphs of the card
+  std::string content = {};  // of the base (base_content); empty: not said
 };
 
 // Writes a new directory, which appears whole or not at all. The tensors' names are PEFT's.

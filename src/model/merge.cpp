@@ -41,6 +41,7 @@ Buffer widened(const io::StoredTensor& tensor, const std::optional<kernels::LowR
 std::vector<io::TensorToSave> merged_tensors(std::shared_ptr<const io::ModelDirectory> directory,
                                              std::optional<DType> dtype) {
   std::optional<Adapter> adapter;
+  directory->check_base();
   if (directory->adapter()) adapter = Adapter::load(*directory->adapter());
   std::vector<io::TensorToSave> tensors;
   for (const io::StoredTensor& tensor : directory->tensors()) {

@@ -1,7 +1,9 @@
 #include "model/merge.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "model/adapter.h"
 #include "model/forward.h"
 #include "support/adapters.h"
@@ -11,13 +13,24 @@
 namespace ropd::model {
 namespace {
 
+using testing::HasSubstr;
+
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
 class Merge : public testing::Test {
  protected:
   test::TemporaryDirectory directory_;
   const Path base_ = directory_ / "base", adapter_ = directory_ / "adapter", merged_ = directory_ / "merged";
 
-  std::shared_ptr<const io::ModelDirectory> write(DType dtype) {
-    test::write_tiny_model(base_, test::tiny_config("Qwen2ForCausalLM"), dtype);
+  std::shared_ptr<const io::ModelDirectory> write(DType dtype, bool names_content = true) {
+    test::write_tiny_model(base_, test::tiny_config("Qwen2ForCausalLM", {{"intermediate_size", "96"}}), dtype);
     const io::ModelDirectory base(base_);
     const Adapter adapter =
         test::random_adapter(base.config(), {.rank = 3, .targets = {}, .ranks = {}, .alphas = {}}, 5);
@@ -30,7 +43,8 @@ class Merge : public testing::Test {
                                {.adapter = adapter.config(),
                                 .base = base_,
                                 .fingerprint = io::base_fingerprint(base.tensors()),
-                                .description = ""},
+                                .description = "",
+                                .content = names_content ? io::base_content(base.tensors()) : ""},
                                tensors);
     return std::make_shared<const io::ModelDirectory>(adapter_);
   }
@@ -74,6 +88,24 @@ TEST_F(Merge, MasterParametersOfAnAdapterDirectoryAreTheMergedOnes) {
   const auto from_adapter = Parameters::load(*adapter),
              from_merged = Parameters::load(io::ModelDirectory(merged_));
   EXPECT_TRUE(std::ranges::equal(from_adapter.values(), from_merged.values()));
+}
+
+TEST_F(Merge, ABaseWithAFlippedBitIsRefusedByEveryWayToItsWeights) {
+  (void)write(DType::bf16);
+  test::flip_last_bit(base_ / "model.safetensors", "model.layers.1.mlp.up_proj.weight");  // which has 1,536 values
+  const auto changed = std::make_shared<const io::ModelDirectory>(adapter_);
+  const auto is_named = HasSubstr("the weights of its base " + base_.string());
+  EXPECT_THAT(error_of([&] { (void)merged_tensors(changed); }), is_named);
+  EXPECT_THAT(error_of([&] { (void)map_weights(changed); }), is_named);
+  EXPECT_THAT(error_of([&] { (void)Parameters::load(*changed); }), is_named);
+}
+
+TEST_F(Merge, AnAdapterThatDoesNotNameAllOfItsBaseIsComparedByItsBeginnings) {
+  (void)write(DType::bf16, /*names_content=*/false);
+  test::flip_last_bit(base_ / "model.safetensors", "model.layers.1.mlp.up_proj.weight");
+  merge(std::make_shared<const io::ModelDirectory>(adapter_), std::nullopt);
+  test::flip_last_bit(base_ / "model.safetensors", "model.layers.1.self_attn.q_proj.weight");
+  EXPECT_THAT(error_of([&] { (void)io::ModelDirectory(adapter_); }), HasSubstr("trained on another base"));
 }
 
 }  // namespace

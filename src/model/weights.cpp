@@ -179,6 +179,7 @@ Parameters::Parameters(const ModelConfig& config)
 }
 
 Parameters Parameters::load(const io::ModelDirectory& directory) {
+  directory.check_base();
   Parameters parameters(directory.config());
   for (const ParameterSlot& slot : parameters.slots_) {
     const io::StoredTensor& tensor = directory.tensor(slot.name);
@@ -247,7 +248,9 @@ Weights map_base_weights(std::shared_ptr<const io::ModelDirectory> directory) {
 
 Weights map_weights(std::shared_ptr<const io::ModelDirectory> directory) {
   const Weights weights = map_base_weights(directory);
-  return directory->adapter() ? Adapter::load(*directory->adapter()).on(weights) : weights;
+  if (!directory->adapter()) return weights;
+  directory->check_base();
+  return Adapter::load(*directory->adapter()).on(weights);
 }
 
 Weights pack_weights(const Weights& weights, Precision precision, bool with_gradient) {

@@ -120,8 +120,8 @@ class Parameters {
 };
 
 // Views of a mapped checkpoint: matrices are used where they lie, in the type they are stored in; only
-// vectors are converted. With its adapter where the directory is one, or of its base alone. Refuses non-finite
-// norm weights by name.
+// vectors are converted. With its adapter where the directory is one (whose base is read and compared), or of its
+// base alone. Refuses non-finite norm weights by name.
 Weights map_weights(std::shared_ptr<const io::ModelDirectory> directory);
 Weights map_base_weights(std::shared_ptr<const io::ModelDirectory> directory);
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "base/log.h"
+#include "io/metrics_file.h"
 #include "report/chart_files.h"
 #include "report/html.h"
 #include "report/samples_section.h"
@@ -222,9 +224,14 @@ size_t write_report(std::span<const std::string> arguments, const Path& out, con
   std::vector<RunData> runs;
   for (const std::string& argument : expand_arguments({arguments.begin(), arguments.end()}))
     runs.push_back(read_run(argument));
-  for (const RunData& run : runs)
+  for (const RunData& run : runs) {
     for (const EvaluationData& evaluation : run.evaluations)
       stats::check_scored_responses(evaluation.summary.path);
+    if (const auto damage =
+            io::metrics_damage(run.path / "metrics.jsonl", io::list_checkpoints(run.path / "checkpoints"));
+        !damage.empty())
+      log_warning(damage, "; the report shows the file as it is");
+  }
   const Comparison comparison = compare_methods(runs);
   PageContent content = make_content(comparison, title);
   content.page = out.string();

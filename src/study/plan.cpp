@@ -79,8 +79,11 @@ class Planner {
     if (progress.is_complete) return;
     const uint64_t done = num_done(r);
     if (done == 0) return;
-    auto records =
-        io::read_metrics(store_.find_history(progress.states[done])->run / "metrics.jsonl").iterations;
+    const Path folder = store_.find_history(progress.states[done])->run, metrics = folder / "metrics.jsonl";
+    if (const auto damage = io::metrics_damage(metrics, io::list_checkpoints(folder / "checkpoints"));
+        !damage.empty())  // tau depends on it
+      fail(damage, "; `ropd resume ", folder.string(), "` brings it back");
+    auto records = io::read_metrics(metrics).iterations;
     records.resize(std::min<size_t>(records.size(), done));
     progress.tau = find_tau(records, run.config);
     if (progress.tau)

@@ -13,6 +13,7 @@
 #include "eval/samples.h"
 #include "io/checkpoint.h"
 #include "io/durable_folder.h"
+#include "io/files_in_use.h"
 #include "io/model_directory.h"
 #include "io/model_path.h"
 #include "io/run_directory.h"
@@ -93,12 +94,27 @@ bool make_training(const Workshop& workshop, const Node& node) {
   return true;
 }
 
-// What a run begins with or made; an adapter of the run lies on the run's student.
-std::shared_ptr<const io::ModelDirectory> open_model(const Path& model, const train::TrainConfig& config) {
-  if (!io::is_adapter_directory(model)) return std::make_shared<const io::ModelDirectory>(model);
-  return std::make_shared<const io::ModelDirectory>(
-      model, Path(config.adapter ? config.student : config.student_base));
-}
+// The models that a node is made with. Nothing is kept that was made while one of them was written to.
+class OpenedModels {
+ public:
+  explicit OpenedModels(const train::TrainConfig& config) : config_(config) {}
+  // What a run begins with or made; an adapter of the run lies on the run's student.
+  std::shared_ptr<const io::ModelDirectory> open(const Path& model) {
+    Path base;
+    if (io::is_adapter_directory(model)) base = config_.adapter ? config_.student : config_.student_base;
+    files_.add(io::model_files(model, base));
+    return std::make_shared<const io::ModelDirectory>(model, base);
+  }
+  std::shared_ptr<const io::ModelDirectory> open_teacher() {
+    files_.add(io::model_files(config_.teacher, config_.teacher_base));
+    return train::open_teacher(config_);
+  }
+  void check() const { files_.check(); }
+
+ private:
+  const train::TrainConfig& config_;
+  io::FilesInUse files_;
+};
 
 // Where a run begins.
 Path initial_model(const train::TrainConfig& config) {
@@ -134,12 +150,14 @@ bool sample_queries(const Node& node, const train::TrainConfig& config, const Pa
   const auto models = train::load_models(config);
   if (!models.student_renderer) fail(config.student, ": sampling needs a tokenizer with a chat template");
   const auto queries = train::load_queries(config, *models.student_renderer);
-  const auto directory = open_model(model, config);
+  OpenedModels opened(config);
+  const auto directory = opened.open(model);
   const auto weights = model::map_weights(directory);
   rollout::LocalGenerator engine(weights, config.rollout.precision, engine_config(config, *directory));
   const uint64_t count = amount.each > 0 ? amount.each * queries.queries.size() : amount.total;
   rollout::BankOptions options;
   options.stage = node.label;
+  options.check = [&] { opened.check(); };
   options.decode = [&](std::span<const Token> ids) {
     return models.student_renderer->tokenizer().decode(ids);
   };
@@ -168,22 +186,25 @@ bool make_prefixes(const Workshop& workshop, const Node& node) {
 }
 
 // Responses for reading, with both sides of the pair; of a teacher that reads other ids only the model's own.
-void write_samples(const Workshop& workshop, const Node& node, const eval::Suite& suite,
+void write_samples(const Workshop& workshop, const Node& node, const eval::Suite& suite, OpenedModels& models,
                    const io::ModelDirectory& directory, const model::Weights& evaluated) {
   const train::TrainConfig& run = workshop.runs[node.run].config;
   const EvaluationConfig& evaluation = workshop.file.config.evaluations[node.item];
-  const auto other_directory =
-      node.is_teacher ? open_model(initial_model(run), run) : train::open_teacher(run);
+  const auto other_directory = node.is_teacher ? models.open(initial_model(run)) : models.open_teacher();
   const auto other = model::map_weights(other_directory);
   const model::Weights& student = node.is_teacher ? other : evaluated;
   const model::Weights& teacher = node.is_teacher ? evaluated : other;
   const Path own_text = directory.text_path(), other_text = other_directory->text_path();
   const bool is_shared = !train::teacher_vocabulary(node.is_teacher ? other_text : own_text, student.config,
                                                     node.is_teacher ? own_text : other_text, teacher.config);
+  const auto score = is_shared ? eval::score_by(student, teacher, evaluation.precision)
+                               : eval::score_by(evaluated, std::nullopt, evaluation.precision);
   eval::write_samples(workshop.store.evaluation(node.id), suite, text::Tokenizer::load(own_text),
-                      run.metrics.samples,
-                      is_shared ? eval::score_by(student, teacher, evaluation.precision)
-                                : eval::score_by(evaluated, std::nullopt, evaluation.precision));
+                      run.metrics.samples, [&](const auto& responses) {
+                        auto scores = score(responses);
+                        models.check();
+                        return scores;
+                      });
 }
 
 bool make_evaluation(const Workshop& workshop, const Node& node) {
@@ -192,7 +213,8 @@ bool make_evaluation(const Workshop& workshop, const Node& node) {
   const Path model = node.is_teacher ? Path(run.teacher) : model_of(workshop, node.state, node.run);
   const Path folder = workshop.store.evaluation(node.id);
   const auto suite = eval::load_suite(evaluation.suite, evaluation.data);
-  const auto directory = node.is_teacher ? train::open_teacher(run) : open_model(model, run);
+  OpenedModels models(run);
+  const auto directory = node.is_teacher ? models.open_teacher() : models.open(model);
   const auto tokenizer = text::Tokenizer::load(directory->text_path());
   const auto weights = model::map_weights(directory);
   rollout::EngineConfig config;
@@ -202,9 +224,10 @@ bool make_evaluation(const Workshop& workshop, const Node& node) {
   const auto generated = eval::generate_responses(engine, suite, tokenizer,
                                                   text::ChatTemplate::load(directory->text_path()), folder,
                                                   {model.string(), rollout::weights_fingerprint(weights),
-                                                   evaluation.seed, evaluation.suite, evaluation.data});
+                                                   evaluation.seed, evaluation.suite, evaluation.data},
+                                                  [&] { models.check(); });
   if (!generated.is_finished) return false;
-  write_samples(workshop, node, suite, *directory, weights);
+  write_samples(workshop, node, suite, models, *directory, weights);
   eval::GradingConfig scoring;
   for (const uint64_t budget : evaluation.budgets) scoring.budgets.push_back(static_cast<uint32_t>(budget));
   if (scoring.budgets.empty()) scoring.budgets.push_back(static_cast<uint32_t>(evaluation.max_tokens));
@@ -231,8 +254,8 @@ Json less_likely_by_response(const diagnostics::PrefixSet& prefixes,
   return list;
 }
 
-Json probe(const DiagnosisConfig& diagnosis, const train::TrainConfig& config, const Path& student,
-           const model::Weights& teacher, const std::vector<Rollout>& rollouts) {
+Json probe(const DiagnosisConfig& diagnosis, const train::TrainConfig& config,
+           const io::ModelDirectory& student, const model::Weights& teacher, const std::vector<Rollout>& rollouts) {
   diagnostics::ProbeConfig probes;
   probes.minibatch = diagnosis.probes->minibatch;
   probes.coordinates = diagnosis.probes->coordinates;
@@ -240,20 +263,18 @@ Json probe(const DiagnosisConfig& diagnosis, const train::TrainConfig& config, c
   probes.scoring.top_k = config.objective.top_k;
   probes.microbatch_tokens = static_cast<int64_t>(config.train.microbatch_tokens);
   const size_t count = std::min<size_t>(diagnosis.probes->trajectories, rollouts.size());
-  const auto result = diagnostics::probe_gradients(model::Parameters::load(*open_model(student, config)),
-                                                   teacher, std::span(rollouts).first(count), probes);
+  const auto result = diagnostics::probe_gradients(model::Parameters::load(student), teacher,
+                                                   std::span(rollouts).first(count), probes);
   return {{"norms", result.norms}, {"coordinates", result.coordinates}};
 }
 
 bool make_diagnosis(const Workshop& workshop, const Node& node) {
   const DiagnosisConfig& diagnosis = workshop.file.config.diagnoses[node.item];
-  const auto load = [&](const Path& model) {
-    return model::map_weights(open_model(model, workshop.runs[node.run].config));
-  };
   const train::TrainConfig& config = workshop.runs[node.run].config;
-  const Path student_path = model_of(workshop, node.state, node.run);
-  const auto student = load(student_path);
-  const auto directory = train::open_teacher(config);
+  OpenedModels models(config);
+  const auto student_directory = models.open(model_of(workshop, node.state, node.run));
+  const auto student = model::map_weights(student_directory);
+  const auto directory = models.open_teacher();
   model::BoundedModel bounded(directory, model::map_weights(directory), train::teacher_budget(config));
   const model::Weights teacher = bounded.weights(diagnostics::kBatchTokens);
   if (student.config.vocab_size != teacher.config.vocab_size)
@@ -263,8 +284,8 @@ bool make_diagnosis(const Workshop& workshop, const Node& node) {
       io::read_rollouts(workshop.store.prefixes(node.prefixes)), diagnosis.positions, diagnosis.seed);
   const auto kl =
       diagnostics::position_kl(student, teacher, diagnostics::states_at(teacher, prefixes), prefixes);
-  const auto before = diagnostics::prefix_log_likelihood(load(model_of(workshop, node.reference, node.run)),
-                                                         prefixes),
+  const auto before = diagnostics::prefix_log_likelihood(
+                 model::map_weights(models.open(model_of(workshop, node.reference, node.run))), prefixes),
              after = diagnostics::prefix_log_likelihood(student, prefixes);
   const auto change = diagnostics::likelihood_change(prefixes, before, after);
   Json cumulative = Json::array();
@@ -274,7 +295,8 @@ bool make_diagnosis(const Workshop& workshop, const Node& node) {
                  {"cumulative", cumulative},
                  {"position_kl", kl},
                  {"response_less_likely", less_likely_by_response(prefixes, before, after)}};
-  if (diagnosis.probes) result["probe"] = probe(diagnosis, config, student_path, teacher, prefixes.rollouts);
+  if (diagnosis.probes) result["probe"] = probe(diagnosis, config, *student_directory, teacher, prefixes.rollouts);
+  models.check();
   const Path path = workshop.store.diagnosis(node.id);
   io::make_durable_folder(path.parent_path());
   write_file_atomically(path, sealed(std::move(result)).dump() + "\n");

@@ -21,7 +21,10 @@ std::shared_ptr<const io::ModelDirectory> open_start(const std::string& model, c
 }
 
 model::Adapter first_adapter(const io::ModelDirectory& start, const AdapterSection& section, uint64_t seed) {
-  if (section.path) return model::Adapter::load(*start.adapter());
+  if (section.path) {
+    start.check_base();
+    return model::Adapter::load(*start.adapter());
+  }
   model::Adapter adapter(start.config(), adapter_config(section));
   adapter.initialize(seed);
   return adapter;
@@ -39,13 +42,15 @@ void AdapterLearner::save_model(const Path& path, const std::string& description
                              {.adapter = adapter_.config(),
                               .base = std::filesystem::absolute(base_.directory->base_path()),
                               .fingerprint = base_fingerprint_,
-                              .description = description},
+                              .description = description,
+                              .content = base_.directory->content()},
                              tensors());
 }
 
 bool AdapterLearner::load_model(const Path& path) {
   const io::AdapterDirectory saved(path, base_.weights.config);
   saved.require_base(base_.directory->tensors(), base_.directory->base_path());
+  saved.require_base_content(base_.directory->content(), base_.directory->base_path());
   if (saved.matrices() != adapter_.matrices())
     fail(path.string(), ": another adapter than expected: its matrices, ranks or alpha differ");
   const auto loaded = model::Adapter::load(saved);

@@ -8,6 +8,7 @@
 #include "distill/local_scorer.h"
 #include "rollout/local_generator.h"
 #include "support/adapters.h"
+#include "support/model_files.h"
 #include "support/whole_run.h"
 #include "train/sft.h"
 
@@ -174,6 +175,31 @@ TEST_F(AdapterLearnerTest, ACheckpointOfAnotherBaseOrAdapterIsRefused) {
       AdapterBase(base()),
       model::Adapter(base()->config(), {.rank = 1, .targets = {}, .ranks = {}, .alphas = {}}), {});
   EXPECT_THAT(error_of([&] { narrower.restore(folder, state); }), HasSubstr("another adapter"));
+}
+
+TEST_F(AdapterLearnerTest, ABaseWithAFlippedBitIsRefusedBeforeAnythingIsMade) {
+  ModelConfig shape = base()->config();
+  shape.intermediate_size = 200;  // so that matrices have more values than a fingerprint reads
+  const Path wide = world_.path("wide");
+  test::write_tiny_directory(wide, test::random_parameters(shape, 3));
+  const TrainConfig first = run_config("first", {"student=" + wide.string(), "train.iterations=3"});
+  ASSERT_EQ(start_run(first, "test"), RunOutcome::done);
+  const Path model = newest_model(first);
+  test::flip_last_bit(wide / "model.safetensors", "model.layers.0.mlp.up_proj.weight");
+  const auto error = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> overrides = {"student=" + wide.string()};
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    return error_of([&] { start_run(world_.config("run", overrides), "test"); });
+  };
+  const auto is_named = HasSubstr("the weights of its base " + wide.string());
+  EXPECT_THAT(error({"adapter.path=" + model.string()}), is_named);
+  EXPECT_THAT(error({"adapter={rank: 2, alpha: 4}", "continue_from=" + model.parent_path().string()}), is_named);
+  EXPECT_THAT(error({"student=" + model.string()}), is_named);
+  EXPECT_THAT(error({"student=" + world_.path("student").string(), "teacher=" + model.string()}), is_named);
+  EXPECT_FALSE(std::filesystem::exists(world_.path("run")));
+  AdapterLearner learner(AdapterBase(std::make_shared<const io::ModelDirectory>(wide)),
+                         model::Adapter::load(*io::ModelDirectory(model).adapter()), {});
+  EXPECT_THAT(error_of([&] { (void)learner.load_model(model); }), is_named);
 }
 
 TEST_F(AdapterLearnerTest, ARunIsTheSameForEveryNumberOfThreadsAndInPieces) {

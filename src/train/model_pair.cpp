@@ -40,6 +40,7 @@ void check_continued(const Path& model, const TrainConfig& config, const io::Mod
     return io::require_same_model(io::ModelDirectory(model).config(), model.string(), student.config());
   const io::AdapterDirectory saved(model, student.config());
   saved.require_base(student.tensors(), student.base_path());
+  saved.require_base_content(student.content(), student.base_path());
   const auto expected =
       student.adapter() ? student.adapter()->matrices()
                         : io::adapter_matrices(student.config(), adapter_config(*config.adapter), "adapter");
@@ -70,6 +71,7 @@ std::shared_ptr<const io::ModelDirectory> open_teacher(const TrainConfig& config
 ModelPair load_models(const TrainConfig& config) {
   ModelPair pair;
   pair.student = open_start(config.student, config.student_base, config.adapter);
+  pair.student->check_base();
   pair.teacher = open_teacher(config);
   if (pair.student->config().is_moe())
     fail(config.student,

@@ -8,11 +8,6 @@
 #include "io/metrics_file.h"
 
 namespace ropd::train {
-namespace {
-
-constexpr const char* kMetricsCopy = "metrics.jsonl";
-
-}  // namespace
 
 RunCheckpoints::RunCheckpoints(io::CheckpointStore& store, io::Retention retention, bool is_alone)
     : store_(store), retention_(std::move(retention)), is_alone_(is_alone) {}
@@ -48,16 +43,17 @@ void give_up_checkpoints(const io::RunDirectory& directory) {
   }
 }
 
-void keep_metrics(const Path& checkpoint, const Path& metrics) {
-  if (std::filesystem::exists(metrics)) write_file_atomically(checkpoint / kMetricsCopy, read_file(metrics));
+void keep_metrics(const Path& checkpoint, const std::string& lines) {
+  if (!lines.empty()) write_file_atomically(checkpoint / io::kMetricsCopy, lines);
 }
 
 void bring_back_metrics(const Path& metrics, const Path& checkpoint) {
-  const Path copy = checkpoint / kMetricsCopy;
-  if (!std::filesystem::exists(copy) || !io::restore_metrics(metrics, copy)) return;
-  log_warning(metrics.string(),
-              ": lines are missing or changed; taken from the checkpoint, what was there is in "
-              "metrics.discarded.jsonl");
+  const Path copy = checkpoint / io::kMetricsCopy;
+  if (!std::filesystem::exists(copy)) return;
+  if (const std::string place = io::restore_metrics(metrics, copy); !place.empty())
+    log_warning(place,
+                ": lost or changed; lines are taken from the checkpoint, what was there is in "
+                "metrics.discarded.jsonl");
 }
 
 }  // namespace ropd::train

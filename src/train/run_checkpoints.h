@@ -49,9 +49,9 @@ class RunCheckpoints {
 // Moves the checkpoints of a run to a free name beside them, so that it begins at step 0: nothing is lost.
 void give_up_checkpoints(const io::RunDirectory& directory);
 
-// A copy of the run's metrics.jsonl in each of its checkpoints, under the manifest's hash: lines lost from the file
-// come back. Both parts do nothing where there is nothing to copy.
-void keep_metrics(const Path& checkpoint, const Path& metrics);
+// The lines of the run's metrics.jsonl in each of its checkpoints, under the manifest's hash: what was lost from the
+// file or changed in it comes back. Both parts do nothing where there are none.
+void keep_metrics(const Path& checkpoint, const std::string& lines);
 void bring_back_metrics(const Path& metrics, const Path& checkpoint);
 
 }  // namespace ropd::train

@@ -133,11 +133,10 @@ TEST(MetricsInACheckpoint, ComeBackWhereLinesWereLost) {
   set_log_level(LogLevel::quiet);
   test::TemporaryDirectory folder;
   std::filesystem::create_directory(folder / "step");
-  keep_metrics(folder / "step", folder / "metrics.jsonl");  // there are none yet
+  keep_metrics(folder / "step", "");  // there are none yet
   bring_back_metrics(folder / "metrics.jsonl", folder / "step");
   EXPECT_FALSE(std::filesystem::exists(folder / "metrics.jsonl"));
-  write_file_atomically(folder / "metrics.jsonl", "{\"step\": 1}\n{\"step\": 2}\n");
-  keep_metrics(folder / "step", folder / "metrics.jsonl");
+  keep_metrics(folder / "step", "{\"step\": 1}\n{\"step\": 2}\n");
   write_file_atomically(folder / "metrics.jsonl", "{\"step\": 2}\n");
   bring_back_metrics(folder / "metrics.jsonl", folder / "step");
   EXPECT_EQ(read_file(folder / "metrics.jsonl"), "{\"step\": 1}\n{\"step\": 2}\n");

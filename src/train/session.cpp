@@ -99,7 +99,6 @@ class Session {
 
  private:
   RunOutcome train(io::ProgressFile& progress_file) {
-    io::MetricsFile* metrics = nullptr;
     std::unique_ptr<Progress> progress;
     std::string stage_shown;
     TrainerHooks hooks;
@@ -109,7 +108,7 @@ class Session {
     hooks.on_step = [&](const StepRecord& step) {
       StepRecord record = step;
       record.unix_time = unix_time();
-      metrics->append(record);
+      metrics_->append(record);
       tensorboard_->write(record);
       if (record.skipped) log_warning("step ", record.step, " skipped: ", record.skip_reason);
       // One iteration may be the whole run (M = 1 of the grid): states asked for inside it are saved there.
@@ -144,8 +143,7 @@ class Session {
                            "the next checkpoint and the one before it");
     restore(trainer, checkpoints);
     record_start(trainer);
-    io::MetricsFile file(directory_.metrics());
-    metrics = &file;
+    metrics_.emplace(directory_.metrics());
     tensorboard_.emplace(directory_.tensorboard(), unix_time(), trainer.step());
     log_info("curriculum: ", trainer.curriculum().describe());
 
@@ -169,7 +167,7 @@ class Session {
       if (!first_length_mean_) first_length_mean_ = record->response_length_mean;
       record->alarms = find_alarms(*record, config_.alarms, first_length_mean_);
       if (auto alarm = divergence_.observe(*record)) record->alarms.push_back(*alarm + good_checkpoint());
-      file.append(*record);
+      metrics_->append(*record);
       tensorboard_->write(*record);
       run_progress.end_iteration();
       log_info(iteration_line(*record, config_.train.iterations, run_progress.seconds_left()));
@@ -196,6 +194,7 @@ class Session {
   io::InputLedger ledger_;
   io::CheckpointStore store_;
   DivergenceWatch divergence_;
+  std::optional<io::MetricsFile> metrics_;
   std::optional<io::TensorBoardWriter> tensorboard_;
   uint64_t first_consumed_ = 0, first_step_ = 0;  // of the run that is continued, if one is
   std::optional<double> known_seconds_;           // of an iteration that an earlier session made
@@ -228,10 +227,11 @@ class Session {
 
   // Beside what comes next.
   void save(RunCheckpoints& checkpoints, const Trainer& trainer) const {
-    checkpoints.begin(trainer.step(), [this, snapshot = trainer.snapshot()](const Path& folder) {
-      snapshot(folder);
-      keep_metrics(folder, directory_.metrics());  // the next line comes behind the learner's next change
-    });
+    checkpoints.begin(trainer.step(),
+                      [snapshot = trainer.snapshot(), lines = metrics_->text()](const Path& folder) {
+                        snapshot(folder);
+                        keep_metrics(folder, lines);
+                      });
   }
 
   void save_now(RunCheckpoints& checkpoints, const Trainer& trainer) const {

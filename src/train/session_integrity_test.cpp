@@ -209,6 +209,37 @@ TEST_F(Integrity, LinesLostFromTheMetricsComeBackFromTheCheckpoint) {
   EXPECT_TRUE(fs::exists(run_path("metrics.discarded.jsonl"))) << "what was found is kept";
 }
 
+TEST_F(Integrity, AChangedNumberOfTheMetricsIsNamedAndComesBackFromTheCheckpoint) {
+  run_until_step(world.config("run"), 9);
+  const std::string whole = read_file(run_path("metrics.jsonl"));
+  std::string changed = whole;
+  char& digit = changed[changed.find("\"loss\":", changed.find('\n')) + 9];
+  digit = digit == '7' ? '8' : '7';
+  write_file_atomically(run_path("metrics.jsonl"), changed);
+  const std::string line = run_path("metrics.jsonl").string() + ":2: lost or changed";
+  EXPECT_THAT(verify_run(run_path()).damages, testing::ElementsAre(testing::StartsWith(line)));
+  set_log_level(LogLevel::info);
+  testing::internal::CaptureStderr();
+  resume_run(run_path(), "test");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr(line));
+  EXPECT_TRUE(read_file(run_path("metrics.jsonl")).starts_with(whole));
+  EXPECT_TRUE(read_file(run_path("metrics.discarded.jsonl")).starts_with(changed));
+  EXPECT_TRUE(verify_run(run_path()).damages.empty());
+}
+
+TEST_F(Integrity, AChangeOfTheMetricsDuringARunDoesNotReachItsCheckpoints) {
+  const TrainConfig config = world.config("run", {"checkpoint.keep=1"});
+  const auto change = [&](const StepRecord& record) {
+    if (record.step != 8) return;
+    std::string text = read_file(run_path("metrics.jsonl"));
+    char& digit = text[text.find("\"loss\":") + 9];
+    digit = static_cast<char>(digit ^ 1);
+    std::ofstream(run_path("metrics.jsonl"), std::ios::in | std::ios::out) << text;  // the file that the run has open
+  };
+  ASSERT_EQ(start_run(config, "test", {.on_step = change}), RunOutcome::done);
+  EXPECT_THAT(verify_run(run_path()).damages, testing::ElementsAre(HasSubstr("metrics.jsonl:1: lost or changed")));
+}
+
 TEST_F(Integrity, DivergenceIsSaidAndAGoodCheckpointNamed) {
   test::run_to_the_end(world.config(
       "run", {"train.iterations=2", "checkpoint.keep=0", "curriculum.stages=[{source: current}]"}));
@@ -286,7 +317,7 @@ TEST_F(Integrity, VerifyFindsEveryKindOfDamage) {
   EXPECT_EQ(verify_run(run_path()).blemishes.size(), 1u);
   const std::string metrics = read_file(run_path("metrics.jsonl"));
   write_file_atomically(run_path("metrics.jsonl"), metrics.substr(metrics.find('\n') + 1));
-  EXPECT_THAT(verify_run(run_path()).damages, testing::ElementsAre(HasSubstr("no line of step 1")));
+  EXPECT_THAT(verify_run(run_path()).damages, testing::ElementsAre(HasSubstr("metrics.jsonl:1: lost or changed")));
 }
 
 }  // namespace

@@ -180,7 +180,7 @@ io::InputLedger open_ledger(const SftConfig& config, const std::string& yaml,
 
 // The result cannot change unseen either.
 void hold_result(io::InputLedger& ledger, const Path& model) {
-  ledger.hold(kSftResult, io::own_model_files(model));
+  ledger.hold(io::kResultRole, io::own_model_files(model));
   ledger.save();
 }
 
@@ -226,16 +226,17 @@ RunOutcome run_sft(const SftConfig& config, const ExampleStream& examples, uint6
     store.settle(newest->step, retention);
     log_info("going on from ", newest->path.string());
   }
+  std::string lines;  // of metrics.jsonl, whatever becomes of the file
   const auto save = [&] {
     ledger.check();
     store.save(trainer.steps_done(), retention, [&](const Path& folder) {
       trainer.save(folder);
-      keep_metrics(folder, directory->metrics());
+      keep_metrics(folder, lines);
     });
   };
   if (std::filesystem::exists(output / "metrics.jsonl")) {
-    write_file_atomically(output / "metrics.jsonl",
-                          metrics_until(output / "metrics.jsonl", trainer.steps_done()));
+    lines = metrics_until(output / "metrics.jsonl", trainer.steps_done());
+    write_file_atomically(output / "metrics.jsonl", lines);
   }
   AppendFile metrics(output / "metrics.jsonl");
   Progress progress("sft " + output.filename().string(), total_steps, "tok");
@@ -245,14 +246,16 @@ RunOutcome run_sft(const SftConfig& config, const ExampleStream& examples, uint6
     const SftProgress s = trainer.step(examples);
     tokens += s.tokens;
     smoothed = smoothed == 0 ? s.loss : 0.95 * smoothed + 0.05 * s.loss;
-    metrics.append_unsynced(Json{
+    const std::string line = Json{
         {"step", s.step},
         {"loss", s.loss},
         {"grad_norm", s.grad_norm},
         {"lr", s.learning_rate},
         {"tokens", s.tokens},
         {"loss_tokens",
-         s.loss_tokens}}.dump());
+         s.loss_tokens}}.dump();
+    metrics.append_unsynced(line);
+    lines += line + "\n";
     progress.update(s.step, tokens, fmt::format("loss {:.4f}", smoothed));
     const bool is_due = config.checkpoint_every > 0 && s.step % config.checkpoint_every == 0;
     if (is_due || stop_requested()) {

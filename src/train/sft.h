@@ -109,9 +109,6 @@ class SftTrainer {
   uint64_t step_ = 0, next_example_ = 0;
 };
 
-// The role of a finished run's model/ in inputs.json.
-inline constexpr const char* kSftResult = "result";
-
 // By role: model and data. Those that are files.
 std::map<std::string, std::vector<io::InputFile>> sft_inputs(const SftConfig& config);
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "io/checkpoint.h"
 #include "io/jsonl.h"
+#include "io/metrics_file.h"
 #include "io/model_directory.h"
 #include "train/run_checkpoints.h"
 
@@ -25,7 +26,13 @@ SftConfig config_of(const Path& directory, const io::InputLedger& ledger, const 
   return config;
 }
 
-void verify_metrics(Verification& result, const Path& path, uint64_t newest) {
+void verify_metrics(Verification& result, const Path& path,
+                    const std::vector<io::CheckpointEntry>& checkpoints) {
+  if (const std::string damage = io::metrics_damage(path, checkpoints); !damage.empty()) {
+    result.damages.push_back(damage);
+    return;
+  }
+  const uint64_t newest = checkpoints.empty() ? 0 : checkpoints.back().step;
   uint64_t step = 0;
   if (fs::exists(path)) {
     io::JsonlReader reader(path);
@@ -93,21 +100,12 @@ Verification verify_sft_run(const Path& directory) {
     else
       result.found.push_back("config.yaml");
     auto files = sft_inputs(config_of(directory, ledger, ledger.config()));
-    if (fs::exists(directory / "model")) files[kSftResult] = io::own_model_files(directory / "model");
+    if (fs::exists(directory / "model")) files[io::kResultRole] = io::own_model_files(directory / "model");
     const auto damages = ledger.damages(files);
     result.damages.insert(result.damages.end(), damages.begin(), damages.end());
     if (damages.empty()) result.found.push_back("inputs (" + std::to_string(ledger.num_files()) + " files)");
   }
-  uint64_t newest = 0;
-  for (const auto& entry : io::list_checkpoints(directory / "checkpoints")) {
-    const auto check = io::check_checkpoint(entry.path);
-    result.damages.insert(result.damages.end(), check.damages.begin(), check.damages.end());
-    result.blemishes.insert(result.blemishes.end(), check.blemishes.begin(), check.blemishes.end());
-    if (!check.damages.empty()) continue;
-    result.found.push_back("checkpoint of step " + std::to_string(entry.step));
-    newest = entry.step;
-  }
-  verify_metrics(result, directory / "metrics.jsonl", newest);
+  verify_metrics(result, directory / "metrics.jsonl", verify_checkpoints(result, directory));
   if (fs::exists(directory / "model")) {
     const io::ModelDirectory model(directory / "model");
     result.found.push_back("model/ (" + std::to_string(model.num_parameters()) + " parameters)");

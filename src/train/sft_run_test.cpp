@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/stop.h"
+#include "io/model_path.h"
 #include "support/tiny_world.h"
 
 namespace ropd::train {
@@ -94,6 +95,17 @@ TEST_F(SftRuns, VerifyNamesWhatIsDamaged) {
   EXPECT_THAT(verify_sft_run(run).damages, Contains(HasSubstr("step-00002/model/model.safetensors")));
 }
 
+TEST_F(SftRuns, VerifyNamesAChangedLineOfTheMetrics) {
+  const Path run = stopped("run");
+  std::string lines = read_file(run / "metrics.jsonl");
+  char& digit = lines[lines.find("\"loss\":") + 7];
+  digit = static_cast<char>(digit ^ 1);
+  write_file_atomically(run / "metrics.jsonl", lines);
+  EXPECT_THAT(verify_sft_run(run).damages, testing::ElementsAre(HasSubstr("metrics.jsonl:1: lost or changed")));
+  EXPECT_EQ(resume_sft(run), RunOutcome::done);
+  EXPECT_TRUE(verify_sft_run(run).damages.empty());
+}
+
 TEST_F(SftRuns, VerifyFindsAFlippedWeightOfTheResult) {
   ASSERT_EQ(fine_tune(config("run")), RunOutcome::done);
   const Path run = world.path("run");
@@ -105,6 +117,7 @@ TEST_F(SftRuns, VerifyFindsAFlippedWeightOfTheResult) {
     EXPECT_THAT(verify_sft_run(run).damages, testing::ElementsAre(HasSubstr(name))) << name;
     EXPECT_THAT(test::error_of([&] { (void)fine_tune(config("run")); }), HasSubstr(name))
         << "nor is it done already";
+    EXPECT_THAT(test::error_of([&] { (void)io::find_model(run); }), HasSubstr(name)) << "nor a model to use";
     write_file_atomically(run / name, content);
   }
   EXPECT_EQ(fine_tune(config("run")), RunOutcome::done);

@@ -45,23 +45,16 @@ void verify_config_and_inputs(Verification& result, const Path& directory, const
   if (damages.empty()) result.found.push_back("inputs (" + std::to_string(ledger.num_files()) + " files)");
 }
 
-uint64_t verify_checkpoints(Verification& result, const Path& directory) {
-  uint64_t newest = 0;
-  for (const auto& entry : io::list_checkpoints(directory / "checkpoints")) {
-    const auto check = io::check_checkpoint(entry.path);
-    result.damages.insert(result.damages.end(), check.damages.begin(), check.damages.end());
-    result.blemishes.insert(result.blemishes.end(), check.blemishes.begin(), check.blemishes.end());
-    if (!check.damages.empty()) continue;
-    result.found.push_back("checkpoint of step " + std::to_string(entry.step));
-    newest = entry.step;
-  }
-  return newest;
-}
-
-void verify_metrics(Verification& result, const Path& directory, uint64_t newest) {
+void verify_metrics(Verification& result, const Path& directory,
+                    const std::vector<io::CheckpointEntry>& checkpoints) {
   const Path path = directory / "metrics.jsonl";
+  const uint64_t newest = checkpoints.empty() ? 0 : checkpoints.back().step;
   if (!fs::exists(path)) {
     if (newest > 0) result.damages.push_back(path.string() + ": missing");
+    return;
+  }
+  if (const std::string damage = io::metrics_damage(path, checkpoints); !damage.empty()) {
+    result.damages.push_back(damage);
     return;
   }
   const auto metrics = io::read_metrics(path);
@@ -87,6 +80,19 @@ void verify_metrics(Verification& result, const Path& directory, uint64_t newest
 }
 
 }  // namespace
+
+std::vector<io::CheckpointEntry> verify_checkpoints(Verification& result, const Path& directory) {
+  std::vector<io::CheckpointEntry> whole;
+  for (const auto& entry : io::list_checkpoints(directory / "checkpoints")) {
+    const auto check = io::check_checkpoint(entry.path);
+    result.damages.insert(result.damages.end(), check.damages.begin(), check.damages.end());
+    result.blemishes.insert(result.blemishes.end(), check.blemishes.begin(), check.blemishes.end());
+    if (!check.damages.empty()) continue;
+    result.found.push_back("checkpoint of step " + std::to_string(entry.step));
+    whole.push_back(entry);
+  }
+  return whole;
+}
 
 void verify_rollouts(Verification& result, const Path& folder) {
   if (!fs::is_directory(folder)) return;
@@ -119,10 +125,10 @@ Verification verify_run(const Path& directory, const VerifyOptions& options) {
     fail(directory.string(), ": has no config.yaml, expected a run directory");
   Verification result;
   verify_config_and_inputs(result, directory, options.hash);
-  const uint64_t newest = verify_checkpoints(result, directory);
+  const auto checkpoints = verify_checkpoints(result, directory);
   verify_rollouts(result, directory / "banks");
   verify_rollouts(result, directory / "rollouts");
-  verify_metrics(result, directory, newest);
+  verify_metrics(result, directory, checkpoints);
   verify_evaluations(result, directory / "eval", options.follows_links);
   return result;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "io/checkpoint.h"
 #include "io/input_ledger.h"
 
 namespace ropd::train {
@@ -24,6 +25,8 @@ struct VerifyOptions {
 Verification verify_run(const Path& directory, const VerifyOptions& options = {});
 
 // Its parts, also for what keeps the same things elsewhere; a folder that is not there holds nothing.
+// Those that are whole.
+std::vector<io::CheckpointEntry> verify_checkpoints(Verification& result, const Path& directory);
 void verify_rollouts(Verification& result, const Path& folder);
 void verify_evaluations(Verification& result, const Path& folder, bool follows_links = true);
 

@@ -93,4 +93,16 @@ inline void write_tiny_model(const std::filesystem::path& directory, const std::
   io::write_safetensors(directory / "model.safetensors", tensors_for(config_json, dtype, seed).tensors);
 }
 
+// Changes the last value of a tensor by its lowest bit.
+inline void flip_last_bit(const Path& safetensors, const std::string& tensor) {
+  std::string content = read_file(safetensors);
+  {
+    const io::SafetensorsFile file(safetensors);
+    const auto bytes = file.tensor(tensor).bytes;
+    const std::string_view values(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    content[content.rfind(values) + values.size() - dtype_bytes(file.tensor(tensor).dtype)] ^= char{1};
+  }
+  write_file_atomically(safetensors, content);
+}
+
 }  // namespace ropd::test

@@ -39,7 +39,8 @@ class AdapterCommands : public testing::Test {
                                {.adapter = config,
                                 .base = base,
                                 .fingerprint = io::base_fingerprint(model.tensors()),
-                                .description = ""},
+                                .description = "",
+                                .content = io::base_content(model.tensors())},
                                memory.tensors);
   }
   std::string at(const std::string& name) const { return (directory_ / name).string(); }
@@ -70,6 +71,20 @@ TEST_F(AdapterCommands, AMergedDirectoryGivesTheNumbersOfItsAdapter) {
   const auto model = run_ropd("merge " + at("base") + " --out " + at("other"));
   EXPECT_EQ(model.exit_code, 1);
   EXPECT_THAT(model.err, HasSubstr("is a model already"));
+}
+
+TEST_F(AdapterCommands, RefuseABaseWithAFlippedBit) {
+  test::write_tiny_model(directory_ / "wide", test::tiny_config("Qwen3ForCausalLM", {{"intermediate_size", "96"}}));
+  save_on(directory_ / "wide", "on-wide", at("wide"));
+  test::flip_last_bit(directory_ / "wide/model.safetensors", "model.layers.1.mlp.up_proj.weight");
+  EXPECT_EQ(run_ropd("inspect " + at("on-wide")).exit_code, 0) << "which reads no weights";
+  for (const std::string& command :
+       {"merge " + at("on-wide") + " --out " + at("merged"), "verify " + at("on-wide"),
+        "generate --model " + at("on-wide") + " --prompts " + at("prompts.jsonl") + " --out " + at("x.jsonl")}) {
+    const auto refused = run_ropd(command);
+    EXPECT_EQ(refused.exit_code, 1) << command;
+    EXPECT_THAT(refused.err, HasSubstr("the weights of its base " + at("wide"))) << command;
+  }
 }
 
 TEST_F(AdapterCommands, AreInspectedVerifiedAndDiagnosed) {

@@ -122,6 +122,18 @@ TEST_F(Diagnose, RefusesWhatItCannotUse) {
   EXPECT_FALSE(std::filesystem::exists(directory_ / "out"));
 }
 
+// Rollouts come through a pipe behind more empty lines than it holds: the model is written to when the command has
+// opened it and has begun to read them.
+TEST_F(Diagnose, NoticesThatAModelIsWrittenTo) {
+  const std::string weights = at("b/model.safetensors");
+  const auto outcome = test::run_shell("{ yes '' | head -n 1000000; touch " + weights + "; cat " + at("a.jsonl") +
+                                       "; } | " + ROPD_PROGRAM + " --quiet diagnose --config " + at("d.yaml") +
+                                       " sources.0.rollouts=/dev/stdin");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr(weights + ": was written to while this command used it"));
+  EXPECT_FALSE(std::filesystem::exists(at("out/diagnosis.json")));
+}
+
 // A rollout file of its own output, by whatever name, and files that are there already.
 TEST_F(Diagnose, ReplacesNothingThatItReadsOrWasNotAskedToReplace) {
   const std::string more = " probes.trajectories=0";

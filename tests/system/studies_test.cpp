@@ -14,7 +14,9 @@
 #include "base/sealed_json.h"
 #include "support/paper_models.h"
 #include "support/test_data.h"
+#include "support/tiny_world.h"
 #include "system/shell.h"
+#include "torture/traced_program.h"
 
 namespace ropd {
 namespace {
@@ -144,6 +146,41 @@ TEST_F(StudiesOfThePaper, CountSharedPartsOnce) {
 }
 
 // What is found in whole studies is in verify_study_test.cpp.
+TEST(EvaluationsOfAStudy, NoticeThatTheirModelIsWrittenTo) {
+  const test::TinyWorld world;
+  write_file_atomically(world.path("base.yaml"), config_to_yaml(world.config("unused")));
+  write_file_atomically(world.path("suite.yaml"),
+                        "name: tiny\nprompt_suffix: \"\"\nbenchmarks:\n"
+                        "  - {name: first, file: queries.jsonl, samples: 20}\n");
+  write_file_atomically(world.path("study.yaml"),
+                        "name: n\nbase: base.yaml\noutput: " + world.path("out").string() +
+                            "\nmethods:\n  - {name: current, stages: [{source: current}]}\nevaluations:\n" +
+                            "  - {name: tiny, suite: " + world.path("suite.yaml").string() + ", data: " +
+                            world.path("").string() + ", max_tokens: 8, precision: f32, models: true}\n");
+  std::filesystem::create_directory(world.path("out"));
+  bool is_written = false;
+  const auto end = torture::run_traced(
+      {.command = {ROPD_PROGRAM, "study", world.path("study.yaml").string(), "--quiet", "--threads", "1"},
+       .folder = world.path("out"),
+       .fault = {},
+       .before_call =
+           [&](uint64_t) {
+             for (const auto& entry : std::filesystem::recursive_directory_iterator(world.path("out")))
+               if (entry.path().filename() == "responses.jsonl" && entry.file_size() > 0 && !is_written) {
+                 for (const char* model : {"student", "teacher"}) {  // whichever is evaluated first
+                   const Path weights = world.path(model) / "model.safetensors";
+                   const std::string same = read_file(weights);
+                   std::ofstream(weights) << same;
+                 }
+                 is_written = true;
+               }
+           },
+       .on_change = {}});
+  ASSERT_TRUE(is_written);
+  EXPECT_EQ(end.exit_code, 1) << end.err;
+  EXPECT_THAT(end.err, HasSubstr("/model.safetensors: was written to while this command used it"));
+}
+
 TEST(VerifyAStudy, NamesADiagnosisThatWasChanged) {
   const test::TemporaryDirectory directory;
   std::filesystem::create_directory(directory / "diagnoses");
