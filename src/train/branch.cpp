@@ -8,6 +8,7 @@
 #include "io/metrics_file.h"
 #include "io/rollout_file.h"
 #include "io/run_directory.h"
+#include "io/temporary_folder.h"
 #include "train/plan.h"
 #include "train/run_state.h"
 #include "train/session.h"
@@ -71,14 +72,17 @@ void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
   }
   saved.curriculum = curriculum.state();
 
-  // Built beside its place, so that an interrupted branching leaves nothing that looks like a run.
-  const Path output = without_trailing_slash(config.output), temporary = output.string() + ".branching";
-  std::filesystem::remove_all(temporary);
+  // Built beside its place, so that an interrupted branching leaves nothing that looks like a run, and another one at the
+  // same time has a folder of its own. One folder deeper, as a run locks its folder too.
+  const Path output = without_trailing_slash(config.output);
+  io::make_durable_folder(std::filesystem::absolute(output).parent_path());
+  io::TemporaryFolder temporary(output);
+  const Path made = temporary.path() / "run";
   {
-    const auto directory = io::RunDirectory::create(temporary, config_to_yaml(config, true),
+    const auto directory = io::RunDirectory::create(made, config_to_yaml(config, true),
                                                     io::describe_environment("branch of " + from.string()));
     for (const char* folder : {"banks", "rollouts"})
-      if (std::filesystem::exists(from / folder)) io::copy_durable_folder(temporary / folder, from / folder);
+      if (std::filesystem::exists(from / folder)) io::copy_durable_folder(made / folder, from / folder);
     // What the other run made later came from weights that this one will never have.
     for (uint64_t iteration = curriculum.closed_iterations() + 1; iteration <= parent.train.iterations;
          ++iteration)
@@ -86,7 +90,7 @@ void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
     for (const uint64_t frozen : curriculum::freeze_steps(make_stages(parent)))
       if (frozen > step) io::remove_bank(directory.recent_bank(frozen));
     for (const char* folder : {"banks", "rollouts"})  // a power cut must not bring them back
-      if (std::filesystem::exists(temporary / folder)) sync_directory(temporary / folder);
+      if (std::filesystem::exists(made / folder)) sync_directory(made / folder);
     write_file_atomically(directory.metrics(), lines);
     io::CheckpointStore store(directory.checkpoints());
     store.save(step, {.keep = 0, .keep_steps = {}}, [&](const Path& folder) {
@@ -96,8 +100,7 @@ void branch_run(const Path& from, uint64_t step, const TrainConfig& config) {
       write_file_atomically(folder / "metrics.jsonl", lines);
     });
   }
-  std::filesystem::rename(temporary, output);
-  sync_directory(std::filesystem::absolute(output).parent_path());
+  temporary.move_to(output, made);
 }
 
 }  // namespace ropd::train

@@ -67,6 +67,25 @@ TEST_F(BranchCommand, APowerCutBringsNoRolloutsOfTheOtherRunBack) {
   }
 }
 
+// A second one begins and ends while the first takes over what the other run has.
+TEST_F(BranchCommand, TwoAtTheSameTimeLeaveOneWholeRun) {
+  test::Outcome second;
+  const auto first = torture::run_traced(
+      {.command = {"/bin/sh", "-c", "exec " ROPD_PROGRAM " " + command("3")},
+       .folder = world.path("runs"),
+       .fault = {},
+       .before_call =
+           [&](uint64_t index) {
+             if (index == 20) second = run_ropd(command("3"));
+           },
+       .on_change = {}});
+  EXPECT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_EQ(first.exit_code, 1);
+  EXPECT_THAT(first.err, HasSubstr("child: cannot put the new folder in place"));
+  EXPECT_EQ(run_ropd("verify " + at("runs/child")).exit_code, 0);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(world.path("runs")), {}), 1) << "nothing is left";
+}
+
 TEST_F(BranchCommand, ANegativeStepIsNoLargeOne) {
   const auto outcome = run_ropd(command("-3"));
   EXPECT_EQ(outcome.exit_code, 2);
