@@ -12,23 +12,16 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "support/error_of.h"
 #include "support/kill_at_system_call.h"
 #include "support/test_data.h"
 
 namespace ropd {
 namespace {
 
+using test::error_of;
 using testing::AllOf;
 using testing::HasSubstr;
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 size_t num_entries(const Path& directory) {
   return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(directory), {}));

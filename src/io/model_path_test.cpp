@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "io/checkpoint.h"
 #include "io/input_ledger.h"
+#include "support/error_of.h"
 #include "support/test_data.h"
 
 namespace ropd::io {
@@ -55,13 +56,7 @@ TEST(FindModel, ComparesTheResultOfFineTuningWithWhatTheRunKeepsOfIt) {
   ledger.save();
   EXPECT_EQ(find_model(run), run / "model");
   EXPECT_EQ(find_model(run / "model/"), run / "model/");
-  const auto refusal = [](const Path& path) -> std::string {
-    try {
-      return find_model(path).string() + " is taken";
-    } catch (const Error& error) {
-      return error.what();
-    }
-  };
+  const auto refusal = [](const Path& path) { return test::error_of([&] { (void)find_model(path); }); };
   const auto is_named = testing::HasSubstr((run / "model/config.json").string());
   write_file_atomically(run / "model/config.json", "[]");
   EXPECT_THAT(refusal(run), is_named);

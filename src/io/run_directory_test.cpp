@@ -7,22 +7,14 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "support/error_of.h"
 #include "support/test_data.h"
 
 namespace ropd::io {
 namespace {
 
+using test::error_of;
 using testing::HasSubstr;
-
-template <class Action>
-std::string error_of(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(RunDirectory, WritesConfigAndEnvironmentFirst) {
   test::TemporaryDirectory directory;

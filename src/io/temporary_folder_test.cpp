@@ -1,10 +1,11 @@
 #include "io/temporary_folder.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "base/error.h"
+#include "support/error_of.h"
 #include "support/test_data.h"
 
 namespace ropd::io {
@@ -42,7 +43,8 @@ TEST(TemporaryFolder, ReplacesNothingButAnEmptyFolder) {
   fs::create_directory(directory / "a");
   write_file_atomically(directory / "a" / "file", "before");
   TemporaryFolder folder(directory / "a");
-  EXPECT_THROW(folder.move_to(directory / "a"), Error);
+  EXPECT_THAT(test::error_of([&] { folder.move_to(directory / "a"); }),
+              testing::HasSubstr("a: cannot put the new folder in place"));
   EXPECT_EQ(read_file(directory / "a" / "file"), "before");
   fs::remove(directory / "a" / "file");
   folder.move_to(directory / "a");

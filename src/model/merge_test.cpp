@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "model/adapter.h"
 #include "model/forward.h"
+#include "support/error_of.h"
 #include "support/adapters.h"
 #include "support/model_files.h"
 #include "support/test_data.h"
@@ -13,16 +14,8 @@
 namespace ropd::model {
 namespace {
 
+using test::error_of;
 using testing::HasSubstr;
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 class Merge : public testing::Test {
  protected:

@@ -14,11 +14,14 @@
 #include "base/threads.h"
 #include "rollout/fingerprint.h"
 #include "rollout/local_generator.h"
+#include "support/error_of.h"
 #include "support/naive_model.h"
 #include "support/test_data.h"
 
 namespace ropd::rollout {
 namespace {
+
+using test::error_of;
 
 class BankTest : public testing::Test {
  protected:
@@ -47,16 +50,6 @@ class BankTest : public testing::Test {
     LocalGenerator engine = make_engine();
     return make_bank(engine, requests_, path, origin(), options);
   }
-  template <class Action>
-  static std::string error_of(Action action) {
-    try {
-      action();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
-  }
-
   const test::TemporaryDirectory directory_;
   const model::Parameters parameters_ =
       test::random_parameters(test::tiny_config(Architecture::qwen3), 3, 0.5f);

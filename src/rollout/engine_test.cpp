@@ -13,6 +13,7 @@
 #include "kernels/vocab_head.h"
 #include "kernels/vocab_rows.h"
 #include "model/forward.h"
+#include "support/error_of.h"
 #include "support/naive_model.h"
 #include "support/set_threads.h"
 
@@ -20,6 +21,7 @@ namespace ropd::rollout {
 namespace {
 
 using model::Precision;
+using test::error_of;
 using test::random_parameters;
 
 constexpr Token kEos = 5, kOtherEos = 11;
@@ -370,16 +372,6 @@ TEST_F(EngineTest, AHookThatThrowsEndsTheRunOfAllThreads) {
     EXPECT_EQ(num_done, fails_at) << "nothing more is told";
   }
   expect_same(expected, run(engine, requests_), "after failures");
-}
-
-template <class Action>
-std::string error_of(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST_F(EngineTest, RefusesRequestsThatCannotRun) {

@@ -8,6 +8,7 @@
 #include "base/threads.h"
 #include "io/rollout_file.h"
 #include "io/save_model.h"
+#include "support/error_of.h"
 #include "support/naive_model.h"
 #include "support/test_data.h"
 #include "train/train_config.h"
@@ -148,16 +149,5 @@ alarms: {student_mass: 0, truncation: 1}
  private:
   TemporaryDirectory folder_;
 };
-
-// What() of the ropd::Error an action ends with; "no error" when it does not.
-template <class Action>
-std::string error_of(Action&& action) {
-  try {
-    action();
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 }  // namespace ropd::test
