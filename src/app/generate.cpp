@@ -242,6 +242,8 @@ void print_summary(const GenerateOptions& options, const rollout::BankResult& re
                                           {"tokens", run.num_tokens},
                                           {"at_limit", run.num_at_limit},
                                           {"preemptions", run.num_preemptions},
+                                          {"guesses", run.num_guesses},
+                                          {"right_guesses", run.num_right_guesses},
                                           {"seconds", run.seconds},
                                           {"tokens_per_second", rate}};
   std::printf("%s\n", summary.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());

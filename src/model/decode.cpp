@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 #include "kernels/embedding.h"
 #include "kernels/rms_norm.h"
+#include "model/batch.h"
 
 namespace ropd::model {
 namespace {
@@ -17,7 +18,7 @@ constexpr size_t kLogitsBytes = size_t{48} << 20;  // logits of the rows that ar
 [[maybe_unused]] bool write_pages_of_their_own(std::span<const DecodeRows> groups, int64_t page_tokens) {
   std::unordered_map<int32_t, size_t> writers;
   const auto end_of = [](const DecodeRows& group) {
-    return group.first_position + static_cast<int64_t>(group.tokens.size());
+    return group.first_position + static_cast<int64_t>(group.num_rows());
   };
   for (size_t g = 0; g < groups.size(); ++g)
     for (int64_t page = groups[g].first_position / page_tokens; page * page_tokens < end_of(groups[g]);
@@ -46,11 +47,13 @@ void Decoder::step(DecodeMemory& memory, KvCache& cache, std::span<const DecodeR
   std::vector<kernels::PagedRows> rows;
   int64_t longest = 0;
   for (const DecodeRows& group : groups) {
+    const int64_t num_rows = static_cast<int64_t>(group.num_rows());
     tokens.insert(tokens.end(), group.tokens.begin(), group.tokens.end());
-    for (size_t i = 0; i < group.tokens.size(); ++i)
+    tokens.insert(tokens.end(), group.guesses.begin(), group.guesses.end());
+    for (int64_t i = 0; i < num_rows; ++i)
       positions.push_back(static_cast<int32_t>(group.first_position + i));
-    rows.push_back({group.pages, group.first_position, static_cast<int64_t>(group.tokens.size())});
-    longest = std::max(longest, group.first_position + static_cast<int64_t>(group.tokens.size()));
+    rows.push_back({group.pages, group.first_position, num_rows});
+    longest = std::max(longest, group.first_position + num_rows);
   }
   if (tokens.empty()) return;
 
@@ -68,35 +71,43 @@ void Decoder::step(DecodeMemory& memory, KvCache& cache, std::span<const DecodeR
               std::span<const float> v) { kernels::paged_attention(out, pages, q, k, v, rows, shape); });
   }
 
-  // Only the last token of a group is sampled from; the head is by far the widest product.
-  std::vector<size_t> wanted, last_row;
-  size_t row = 0;
+  // Only the last rows of a group are sampled from; the head is by far the widest product.
+  struct Wanted {
+    size_t group, first_row, count;
+    size_t begin;  // among the rows that are kept
+  };
+  std::vector<Wanted> wanted;
+  size_t row = 0, num_wanted = 0;
   for (size_t g = 0; g < groups.size(); ++g) {
-    row += groups[g].tokens.size();
-    if (groups[g].wants_logits) {
-      wanted.push_back(g);
-      last_row.push_back(row - 1);
-    }
+    row += groups[g].num_rows();
+    if (!groups[g].wants_logits) continue;
+    const size_t count = 1 + groups[g].guesses.size();
+    wanted.push_back({g, row - count, count, num_wanted});
+    num_wanted += count;
   }
-  memory.last_rows.resize(wanted.size() * width);
-  for (size_t i = 0; i < wanted.size(); ++i)
-    std::copy_n(x.data() + last_row[i] * width, width, memory.last_rows.data() + i * width);
-  memory.hidden.resize(memory.last_rows.size());
-  workspace.trace.input_inv_rms.resize(wanted.size());
+  memory.last_rows.resize(num_wanted * width);
+  for (const Wanted& last : wanted)
+    std::copy_n(x.data() + last.first_row * width, last.count * width,
+                memory.last_rows.data() + last.begin * width);
+  memory.hidden.resize(num_wanted * width);
+  workspace.trace.input_inv_rms.resize(num_wanted);
   kernels::rms_norm(memory.hidden, workspace.trace.input_inv_rms, memory.last_rows, weights_.final_norm,
                     static_cast<float>(c.rms_norm_eps));
   const size_t vocabulary = static_cast<size_t>(c.vocab_size);
-  const size_t chunk = std::max<size_t>(1, kLogitsBytes / (vocabulary * sizeof(float)));
-  for (size_t begin = 0; begin < wanted.size(); begin += chunk) {
-    const size_t count = std::min(chunk, wanted.size() - begin);
+  const int64_t rows_at_once = static_cast<int64_t>(kLogitsBytes / (vocabulary * sizeof(float)));
+  const auto rows_of = [&](size_t i) { return static_cast<int64_t>(wanted[i].count); };
+  for (const auto& [first, last] : pack_in_order(wanted.size(), rows_at_once, rows_of)) {
+    const size_t begin = wanted[first].begin, count = wanted[last - 1].begin + wanted[last - 1].count - begin;
     memory.logits.resize(count * vocabulary);
     weights_.head.apply(
         memory.logits, std::as_const(memory.hidden).span().subspan(begin * width, count * width), precision_);
     constexpr int64_t kWorkPerLogit = 8;
     parallel_tasks(
-        count,
-        [&](size_t i, size_t) {
-          consume(wanted[begin + i], memory.logits.span().subspan(i * vocabulary, vocabulary));
+        last - first,
+        [&, first = first](size_t i, size_t) {
+          const Wanted& of = wanted[first + i];
+          consume(of.group,
+                  memory.logits.span().subspan((of.begin - begin) * vocabulary, of.count * vocabulary));
         },
         kWorkPerLogit * static_cast<int64_t>(count * vocabulary));
   }

@@ -14,11 +14,14 @@ namespace ropd::model {
 struct DecodeRows {
   std::span<const Token> tokens;
   int64_t first_position = 0;
-  const int32_t* pages = nullptr;  // the sequence's page table
-  bool wants_logits = false;       // of the last token
+  const int32_t* pages = nullptr;       // the sequence's page table
+  bool wants_logits = false;            // of the last token and of every guess
+  std::span<const Token> guesses = {};  // what may come behind them; the pages must have room for these, too
+  size_t num_rows() const { return tokens.size() + guesses.size(); }
 };
 
-// Gets the logits [V] of the last token of a group; may change them. Called by several threads at a time.
+// Gets the logits [1 + guesses, V] of the last token and the guesses of a group; may change them. Called by several
+// threads at a time.
 using LogitsConsumer = std::function<void(size_t group, std::span<float> logits)>;
 
 // What a step works in; kept between steps. Steps at the same time need one each.

@@ -103,6 +103,8 @@ ByteWriter last_words(const RunSummary& summary) {
   ByteWriter writer;
   writer.put(summary.num_tokens - summary.num_done_tokens)
       .put(summary.num_steps)
+      .put(summary.num_guesses)
+      .put(summary.num_right_guesses)
       .put(summary.num_preemptions)
       .put(summary.num_recomputed_tokens)
       .put(summary.cache_bytes);
@@ -112,6 +114,8 @@ ByteWriter last_words(const RunSummary& summary) {
 void add_last_words(RunSummary& summary, ByteReader& reader) {
   summary.num_tokens += reader.get<uint64_t>();
   summary.num_steps += reader.get<uint64_t>();
+  summary.num_guesses += reader.get<uint64_t>();
+  summary.num_right_guesses += reader.get<uint64_t>();
   summary.num_preemptions += reader.get<uint64_t>();
   summary.num_recomputed_tokens += reader.get<uint64_t>();
   summary.cache_bytes += reader.get<uint64_t>();
@@ -123,6 +127,8 @@ RunSummary sum_of(RunSummary own, const RunSummary& others) {
   own.num_at_limit += others.num_at_limit;
   own.num_tokens += others.num_tokens;
   own.num_steps += others.num_steps;
+  own.num_guesses += others.num_guesses;
+  own.num_right_guesses += others.num_right_guesses;
   own.num_preemptions += others.num_preemptions;
   own.num_recomputed_tokens += others.num_recomputed_tokens;
   own.cache_bytes += others.cache_bytes;

@@ -59,6 +59,9 @@ Engine::Engine(const model::Weights& weights, model::Precision precision, Engine
   // Steps of a small model are so short that large batches pay.
   if (config_.prefill_chunk_tokens == 0)
     config_.prefill_chunk_tokens = weights.execution.sharing == model::Sharing::sequences ? 4096 : 256;
+  // The weights of a large model are read from memory, at a price that a few more rows hardly change.
+  if (config_.rows_with_guesses < 0)
+    config_.rows_with_guesses = weights.execution.sharing == model::Sharing::products ? 16 : 0;
 }
 
 void Engine::replace_weights(const model::Weights& weights, uint64_t policy_step) {
@@ -70,7 +73,8 @@ SchedulerConfig Engine::scheduler_config() const {
   return {.max_batch = std::max<int64_t>(config_.max_batch, 1),
           .prefill_chunk_tokens = config_.prefill_chunk_tokens,
           .max_response_tokens = config_.max_response_tokens,
-          .max_positions = model_config().max_position_embeddings};
+          .max_positions = model_config().max_position_embeddings,
+          .rows_with_guesses = config_.rows_with_guesses};
 }
 
 // As many pages as the budget holds, but no more than the requests can ever use at a time.
@@ -239,28 +243,45 @@ void Engine::compute_step(Run& run, Worker& worker) const {
                        .subspan(static_cast<size_t>(sequence.num_cached), static_cast<size_t>(work.num_rows)),
          .first_position = sequence.num_cached,
          .pages = sequence.pages.data(),
-         .wants_logits = work.reaches_end()});
+         .wants_logits = work.reaches_end(),
+         .guesses = work.guesses});
   }
   worker.draws.assign(worker.step.size(), {});
+  const size_t vocabulary = static_cast<size_t>(model_config().vocab_size);
   decoder_.step(worker.memory, run.cache, worker.rows, [&](size_t i, std::span<float> logits) {
-    const Sequence& sequence = *worker.step[i].sequence;
+    const Work& work = worker.step[i];
+    const Sequence& sequence = *work.sequence;
     const Request& request = run.requests[sequence.request];
-    Draw& drawn = worker.draws[i];
-    drawn = draw(logits, config_.sampling,
-                 {.seed = sequence.stream_seed,
-                  .query = sequence.query_key,
-                  .sample = request.sample,
-                  .position = static_cast<uint32_t>(static_cast<int64_t>(sequence.tokens.size()) -
-                                                    sequence.prompt_tokens)});
-    if (run.scores && drawn.is_valid) run.scores->add(sequence.request, drawn.token, logits);
+    const int64_t position = static_cast<int64_t>(sequence.tokens.size()) - sequence.prompt_tokens;
+    for (size_t row = 0; row <= work.guesses.size(); ++row) {
+      const std::span<float> row_logits = logits.subspan(row * vocabulary, vocabulary);
+      const Draw drawn = draw(row_logits, config_.sampling,
+                              {.seed = sequence.stream_seed,
+                               .query = sequence.query_key,
+                               .sample = request.sample,
+                               .position = static_cast<uint32_t>(position + static_cast<int64_t>(row))});
+      worker.draws[i].push_back(drawn);
+      if (!drawn.is_valid) return;
+      if (run.scores) run.scores->add(sequence.request, drawn.token, row_logits);
+      // Behind a wrong guess rows belong to another response.
+      if (row < work.guesses.size() && (drawn.token != work.guesses[row] || ends_response(drawn.token)))
+        return;
+    }
   });
+}
+
+bool Engine::ends_response(Token token) const {
+  return std::find(config_.eos_ids.begin(), config_.eos_ids.end(), token) != config_.eos_ids.end();
 }
 
 void Engine::finish_step(Run& run, Worker& worker) const {
   RunSummary& summary = run.summary;
   ++summary.num_steps;
-  for (size_t i = 0; i < worker.step.size(); ++i)
-    if (worker.rows[i].wants_logits) append(run, *worker.step[i].sequence, worker.draws[i]);
+  for (size_t i = 0; i < worker.step.size(); ++i) {
+    for (const Draw& drawn : worker.draws[i]) append(run, *worker.step[i].sequence, drawn);
+    summary.num_guesses += worker.step[i].guesses.size();
+    if (!worker.draws[i].empty()) summary.num_right_guesses += worker.draws[i].size() - 1;
+  }
   run.scheduler.complete(worker.step);
   summary.num_preemptions = run.scheduler.num_preemptions();
   summary.num_recomputed_tokens = run.scheduler.num_recomputed_tokens();
@@ -280,8 +301,7 @@ void Engine::append(Run& run, Sequence& sequence, const Draw& drawn) const {
   if (config_.with_logprobs) sequence.logprobs.push_back(drawn.logprob);
   ++summary.num_tokens;
   if (run.hooks.on_token) run.hooks.on_token(sequence.request, drawn.token);
-  const bool is_eos =
-      std::find(config_.eos_ids.begin(), config_.eos_ids.end(), drawn.token) != config_.eos_ids.end();
+  const bool is_eos = ends_response(drawn.token);
   if (!is_eos && static_cast<int64_t>(sequence.tokens.size()) < sequence.max_tokens) return;
 
   sequence.is_finished = true;

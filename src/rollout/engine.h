@@ -30,6 +30,9 @@ struct EngineConfig {
   int64_t prefill_chunk_tokens = 0;  // prompt tokens per step; 0 = by the size of the model
   int64_t max_batch = 0;  // responses in flight; 0 = by the size of the model and what its cache takes
   bool with_logprobs = false;
+  // Rows of a step up to which guesses run with it (rollout/repeats.h): they show in speed alone. 0 = none; -1 = by
+  // the size of the model.
+  int64_t rows_with_guesses = -1;
   DecodeRounds::LostShare lost_share = {};  // empty = as measured
 };
 
@@ -39,6 +42,7 @@ struct RunSummary {
   uint64_t num_at_limit = 0;     // of those done, ended by the limit
   uint64_t num_tokens = 0;       // drawn, of unfinished responses too
   uint64_t num_steps = 0;
+  uint64_t num_guesses = 0, num_right_guesses = 0;
   uint64_t num_preemptions = 0;
   uint64_t num_recomputed_tokens = 0;
   uint64_t cache_bytes = 0;  // reserved for keys and values
@@ -107,7 +111,7 @@ class Engine {
   struct Worker {  // one thread's step, and memory that is kept between steps
     std::vector<Work> step;
     std::vector<model::DecodeRows> rows;
-    std::vector<Draw> draws;
+    std::vector<std::vector<Draw>> draws;  // of each sequence: one, and one for every guess that was right
     model::DecodeMemory memory;
   };
   std::vector<std::unique_ptr<Worker>> workers_;
@@ -117,6 +121,7 @@ class Engine {
   bool begin_step(Run& run, Worker& worker) const;
   void compute_step(Run& run, Worker& worker) const;
   void finish_step(Run& run, Worker& worker) const;
+  bool ends_response(Token token) const;
   void append(Run& run, Sequence& sequence, const Draw& drawn) const;
 };
 

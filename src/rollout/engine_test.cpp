@@ -139,6 +139,26 @@ TEST_P(EngineOf, GivesTheSameResponsesUnderPreemption) {
   }
 }
 
+// Responses that repeat themselves: nearly greedy ones of a small model.
+TEST_P(EngineOf, GivesTheSameResponsesWithGuesses) {
+  EngineConfig config = engine_config();
+  config.sampling.temperature = 0.3;
+  config.max_response_tokens = 120;
+  RunSummary summary;
+  const Result expected = run_with(config, &summary);
+  EXPECT_EQ(summary.num_guesses, 0u) << "a small model makes none by itself";
+  for (const int64_t rows : {9, 200}) {
+    EngineConfig guessing = config;
+    guessing.rows_with_guesses = rows;
+    guessing.max_batch = rows < 200 ? 3 : 64;
+    expect_same(expected, run_with(guessing, &summary), std::to_string(rows) + " rows");
+    EXPECT_GT(summary.num_right_guesses, 0u) << "or this test shows nothing";
+    EXPECT_LT(summary.num_right_guesses, summary.num_guesses);
+    guessing.memory_bytes = 9 * model::KvCache::page_bytes(parameters_.config(), precision_, 32);
+    expect_same(expected, run_with(guessing, &summary), "few pages");
+  }
+}
+
 // The log-probabilities that scoring computes over the finished sequences, by the packed forward pass.
 std::vector<float> scored(const model::Weights& weights, Precision precision, const Rollout& rollout,
                           float temperature) {
@@ -270,6 +290,53 @@ TEST_F(EngineTest, TakesScoresWhileItSamples) {
   };
   engine.run(requests_, hooks);
   EXPECT_EQ(count, requests_.size());
+}
+
+TEST_F(EngineTest, TakesTheSameScoresAndTokensWithGuesses) {
+  const auto scores_with = [&](int64_t rows_with_guesses) {
+    EngineConfig config = engine_config();
+    config.sampling.temperature = 0.3;
+    config.rows_with_guesses = rows_with_guesses;
+    Engine engine(parameters_.weights(), Precision::f32, config);
+    std::map<size_t,
+             std::tuple<std::vector<Token>, std::vector<float>, std::vector<float>, std::vector<Token>>>
+        found;
+    RunHooks hooks;
+    hooks.scores_top_k = 3;
+    hooks.on_token = [&](size_t index, Token token) { std::get<3>(found[index]).push_back(token); };
+    hooks.on_scores = [&](size_t index, Scores&& scores) {
+      std::tie(std::get<0>(found[index]), std::get<1>(found[index]), std::get<2>(found[index])) =
+          std::tie(scores.candidates, scores.student_logprobs, scores.student_entropy);
+    };
+    hooks.on_done = [](size_t, Rollout&&) {};
+    const RunSummary summary = engine.run(requests_, hooks);
+    EXPECT_EQ(summary.num_right_guesses > 0, rows_with_guesses > 0);
+    return found;
+  };
+  EXPECT_EQ(scores_with(0), scores_with(100));
+}
+
+// The end of a turn stands in prompts, so that it can be guessed; what comes behind it is no part of the response.
+TEST_F(EngineTest, AGuessedEndEndsTheResponse) {
+  EngineConfig config = engine_config();
+  config.sampling.greedy = true;
+  config.eos_ids = {};
+  const std::vector<Request> plain = {requests_[6]};
+  Engine endless(parameters_.weights(), Precision::f32, config);
+  const std::vector<Token> text = run(endless, plain).begin()->second.response_ids;
+  // The same text once more, its own beginning in the prompt; some token of it is the end.
+  std::vector<Token> prompt = *plain[0].prompt;
+  prompt.insert(prompt.end(), text.begin(), text.end());
+  const std::vector<Request> again = {
+      {"again", 0, std::make_shared<const std::vector<Token>>(prompt), RandomStream(42, "test"), ""}};
+  for (size_t end = 0; end < text.size(); end += 7) {
+    config.eos_ids = {text[end]};
+    config.rows_with_guesses = 0;
+    Engine without(parameters_.weights(), Precision::f32, config);
+    config.rows_with_guesses = 16;
+    Engine with(parameters_.weights(), Precision::f32, config);
+    expect_same(run(without, again), run(with, again), "end " + std::to_string(text[end]));
+  }
 }
 
 TEST(BatchInCache, IsSmallerForLongerResponsesAndBounded) {

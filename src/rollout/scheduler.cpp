@@ -58,6 +58,7 @@ std::vector<Work> Scheduler::plan(int64_t workers) {
   std::vector<Work> step;
   const size_t share = static_cast<size_t>((num_running() + workers - 1) / workers);
   int64_t prefill_left = config_.prefill_chunk_tokens;
+  int64_t guesses_left = config_.rows_with_guesses - static_cast<int64_t>(share);
   for (size_t i = 0; i < running_.size() && step.size() < share; ++i) {
     Sequence& sequence = *running_[i];
     if (sequence.is_in_step) continue;
@@ -71,6 +72,9 @@ std::vector<Work> Scheduler::plan(int64_t workers) {
     if (!reserve(i, sequence.num_cached + num_rows)) continue;
     sequence.is_in_step = true;
     step.push_back({&sequence, num_rows});
+    if (num_rows < sequence.num_left() || guesses_left <= 0) continue;
+    std::vector<Token>& guesses = step.back().guesses = guess(sequence, guesses_left);
+    guesses_left -= static_cast<int64_t>(guesses.size());
   }
   assert(!step.empty() || is_done() ||
          std::any_of(running_.begin(), running_.end(), [](const auto& other) { return other->is_in_step; }));
@@ -82,7 +86,10 @@ void Scheduler::complete(std::span<const Work> step) {
   for (const Work& work : step) {
     Sequence& sequence = *work.sequence;
     sequence.is_in_step = false;
-    sequence.num_cached += work.num_rows;
+    // All rows but those of wrong guesses; the newest token has not been run.
+    sequence.num_cached =
+        std::min(sequence.num_cached + work.num_rows + static_cast<int64_t>(work.guesses.size()),
+                 static_cast<int64_t>(sequence.tokens.size()) - 1);
     any_finished = any_finished || sequence.is_finished;
     Group& group = *groups_[sequence.group];
     const int64_t shared_tokens = sequence.prompt_tokens - 1;
@@ -200,6 +207,18 @@ bool Scheduler::reserve(size_t running_index, int64_t num_positions) {
   }
   sequence.pages.grow(num_positions);
   return true;
+}
+
+// With pages for them. Nobody gives up pages for a guess.
+std::vector<Token> Scheduler::guess(Sequence& sequence, int64_t most) const {
+  const int64_t length = static_cast<int64_t>(sequence.tokens.size()),
+                most_that_fit = std::min(most, sequence.max_tokens - 1 - length);
+  if (most_that_fit <= 0) return {};
+  std::vector<Token> guesses = sequence.repeats.guess(sequence.tokens, static_cast<size_t>(most_that_fit));
+  const int64_t num_positions = length + static_cast<int64_t>(guesses.size());
+  if (sequence.pages.pages_missing(num_positions) > cache_.free_pages()) return {};
+  sequence.pages.grow(num_positions);
+  return guesses;
 }
 
 // There is one.

@@ -4,6 +4,7 @@
 //   prompts     prefilled once, in chunks, by the first sample; the other samples fork its pages
 //   preemption  when pages run out, the youngest sequence gives up its pages and keeps its tokens; they are
 //               run again later, and nothing is drawn twice
+//   guesses     where a step has so few rows that more cost little, what a sequence may say next runs with it
 //   workers     several steps may run side by side, each with its share of the sequences; what is in a step
 //               is left alone until it is complete
 // The oldest sequence is never preempted and fits alone, so every request ends. No response depends on
@@ -17,6 +18,7 @@
 
 #include "model/kv_cache.h"
 #include "rollout/page_table.h"
+#include "rollout/repeats.h"
 #include "rollout/request.h"
 
 namespace ropd::rollout {
@@ -25,7 +27,8 @@ struct SchedulerConfig {
   int64_t max_batch = 64;              // sequences in flight
   int64_t prefill_chunk_tokens = 256;  // prompt tokens of one step
   int64_t max_response_tokens = 0;
-  int64_t max_positions = 0;  // the model's context
+  int64_t max_positions = 0;      // the model's context
+  int64_t rows_with_guesses = 0;  // of a step, up to which there are guesses; 0 = none are made
 };
 
 // A request in flight, or preempted (then without pages).
@@ -41,16 +44,19 @@ struct Sequence {
   int64_t num_cached = 0;       // tokens whose keys and values are in the pages
   std::vector<Token> tokens;    // prompt, then response so far
   std::vector<float> logprobs;  // [response so far], if wanted
+  Repeats repeats;
   PageTable pages;
   bool is_in_step = false;
   bool is_finished = false;
   int64_t num_left() const { return static_cast<int64_t>(tokens.size()) - num_cached; }
 };
 
-// The next num_rows tokens of a sequence, from num_cached on; their pages are allocated.
+// The next num_rows tokens of a sequence, from num_cached on, and what may come behind the last of all; their pages
+// are allocated.
 struct Work {
   Sequence* sequence = nullptr;
   int64_t num_rows = 0;
+  std::vector<Token> guesses = {};
   bool reaches_end() const { return num_rows == sequence->num_left(); }
 };
 
@@ -113,6 +119,7 @@ class Scheduler {
   std::unique_ptr<Sequence> make_sequence(size_t group);
   void start(std::unique_ptr<Sequence> sequence);
   bool reserve(size_t running_index, int64_t num_positions);
+  std::vector<Token> guess(Sequence& sequence, int64_t most) const;
   bool drop_prompt_pages();
   size_t youngest_in_no_step() const;
   void preempt(size_t running_index);

@@ -27,10 +27,15 @@ std::vector<Request> make_requests(const std::vector<std::pair<size_t, uint32_t>
   return requests;
 }
 
+// The positions that a step runs, guesses included.
+int64_t end_of(const Work& work) {
+  return work.sequence->num_cached + work.num_rows + static_cast<int64_t>(work.guesses.size());
+}
+
 // A model that draws token 2 and ends each response after `length(request)` tokens; counts what was run.
 struct Play {
   std::map<size_t, int64_t> response_lengths;
-  int64_t rows = 0, steps = 0, most_running = 0, most_rows = 0, most_in_a_step = 0;
+  int64_t rows = 0, guesses = 0, steps = 0, most_running = 0, most_rows = 0, most_in_a_step = 0;
 };
 
 // Steps of several workers overlap; chance decides which one ends next.
@@ -49,9 +54,13 @@ Play play(model::KvCache& cache, Scheduler& scheduler, Length length, size_t wor
     int64_t rows = 0;
     for (const Work& work : step) {
       EXPECT_TRUE(in_steps.insert(work.sequence).second) << "in two steps at a time";
-      EXPECT_EQ(work.sequence->pages.pages_missing(work.sequence->num_cached + work.num_rows), 0);
+      EXPECT_EQ(work.sequence->pages.pages_missing(end_of(work)), 0);
+      EXPECT_LT(end_of(work), work.sequence->max_tokens) << "the last token is not run";
       EXPECT_GT(work.num_rows, 0);
-      rows += work.num_rows;
+      EXPECT_TRUE(work.guesses.empty() || work.reaches_end());
+      const int64_t guesses = static_cast<int64_t>(work.guesses.size());
+      rows += work.num_rows + guesses;
+      result.guesses += guesses;
     }
     ++result.steps;
     result.rows += rows;
@@ -62,15 +71,17 @@ Play play(model::KvCache& cache, Scheduler& scheduler, Length length, size_t wor
     for (const Work& work : step) {
       Sequence& sequence = *work.sequence;
       EXPECT_EQ(in_steps.erase(&sequence), 1u);
-      EXPECT_EQ(sequence.pages.pages_missing(sequence.num_cached + work.num_rows), 0)
-          << "preempted meanwhile";
+      EXPECT_EQ(sequence.pages.pages_missing(end_of(work)), 0) << "preempted meanwhile";
       if (!work.reaches_end()) continue;
-      sequence.tokens.push_back(2);
-      const int64_t response = static_cast<int64_t>(sequence.tokens.size()) - sequence.prompt_tokens;
-      if (response == length(sequence.request) ||
-          static_cast<int64_t>(sequence.tokens.size()) == sequence.max_tokens) {
-        sequence.is_finished = true;
-        EXPECT_TRUE(result.response_lengths.emplace(sequence.request, response).second) << "done twice";
+      for (size_t row = 0; row <= work.guesses.size() && !sequence.is_finished; ++row) {
+        sequence.tokens.push_back(2);
+        const int64_t response = static_cast<int64_t>(sequence.tokens.size()) - sequence.prompt_tokens;
+        if (response == length(sequence.request) ||
+            static_cast<int64_t>(sequence.tokens.size()) == sequence.max_tokens) {
+          sequence.is_finished = true;
+          EXPECT_TRUE(result.response_lengths.emplace(sequence.request, response).second) << "done twice";
+        }
+        if (row < work.guesses.size() && work.guesses[row] != 2) break;
       }
     }
     // complete() books the rows of the plan: a token appended above is still to be run.
@@ -92,11 +103,12 @@ Play play(model::KvCache& cache, Scheduler& scheduler, Length length, size_t wor
   return result;
 }
 
-SchedulerConfig config(int64_t max_batch = 64, int64_t chunk = 256) {
+SchedulerConfig config(int64_t max_batch = 64, int64_t chunk = 256, int64_t rows_with_guesses = 0) {
   return {.max_batch = max_batch,
           .prefill_chunk_tokens = chunk,
           .max_response_tokens = 100,
-          .max_positions = 1000};
+          .max_positions = 1000,
+          .rows_with_guesses = rows_with_guesses};
 }
 
 TEST(Scheduler, RunsEveryRequestToItsEnd) {
@@ -169,6 +181,39 @@ TEST(Scheduler, PreemptsWhenPagesRunOutAndLosesNothing) {
   scheduler.enlist_all();
   play(cache, scheduler, [](size_t) { return 100; });
   EXPECT_GT(scheduler.num_preemptions(), 0u) << "or this test shows nothing";
+}
+
+TEST(Scheduler, RightGuessesSaveStepsAndWrongOnesLoseNothing) {
+  const auto requests = make_requests({{20, 1}, {33, 1}});
+  const auto play_with = [&](int64_t rows_with_guesses) {
+    model::KvCache cache(small(), model::Precision::f32, 100, 32);
+    Scheduler scheduler(cache, requests, config(64, 256, rows_with_guesses));
+    scheduler.enlist_all();
+    const Play result = play(cache, scheduler, [](size_t request) { return request ? 100 : 77; });
+    EXPECT_EQ(result.response_lengths, (std::map<size_t, int64_t>{{0, 77}, {1, 100}}));
+    return result;
+  };
+  const Play none = play_with(0), some = play_with(8);
+  EXPECT_EQ(none.guesses, 0);
+  EXPECT_EQ(none.steps, 100);
+  EXPECT_LT(some.steps, 35) << "eight rows for two, then for one sequence";
+  EXPECT_LE(some.most_rows, 20 + 33 + 6) << "prompts, and up to eight rows";
+}
+
+TEST(Scheduler, NobodyGivesUpPagesForAGuess) {
+  const auto requests = make_requests({{20, 2}, {30, 2}, {64, 3}, {1, 1}});
+  for (const int64_t num_pages : {6, 7, 9, 13}) {  // the longest needs 6 pages alone
+    uint64_t preemptions[2];
+    for (const int64_t rows_with_guesses : {0, 40}) {
+      model::KvCache cache(small(), model::Precision::f32, num_pages, 32);
+      Scheduler scheduler(cache, requests, config(64, 256, rows_with_guesses));
+      scheduler.enlist_all();
+      const Play result = play(cache, scheduler, [](size_t request) { return request % 2 ? 100 : 77; });
+      EXPECT_EQ(result.response_lengths.size(), requests.size()) << num_pages;
+      preemptions[rows_with_guesses > 0] = scheduler.num_preemptions();
+    }
+    EXPECT_LE(preemptions[1], preemptions[0] + 2) << num_pages;
+  }
 }
 
 TEST(Scheduler, SharesSequencesOutToWorkers) {
