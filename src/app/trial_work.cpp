@@ -1,6 +1,8 @@
 #include "app/trial_work.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 
 #include "app/pattern_weights.h"
 #include "base/parallel.h"
@@ -27,6 +29,19 @@ distill::Supervision constant_supervision(const Rollout& rollout) {
   return s;
 }
 
+// Small numbers everywhere. Pages that were never written are all one page of zeros to the system, which the
+// processor's cache holds, however long the context.
+void write_pages(model::KvCache& cache, int64_t num_layers) {
+  constexpr int kByte = 0x3c;  // 0.01 in both types
+  for (int64_t layer = 0; layer < num_layers; ++layer) {
+    const kernels::KvPageView view = cache.layer(layer);
+    parallel_chunks(view.num_pages, 1, view.num_pages * view.page_bytes(), [&](int64_t begin, int64_t end) {
+      std::memset(static_cast<std::byte*>(view.data) + begin * view.page_bytes(), kByte,
+                  static_cast<size_t>((end - begin) * view.page_bytes()));
+    });
+  }
+}
+
 }  // namespace
 
 std::vector<Rollout> made_rollouts(int64_t vocab_size, size_t count, size_t length) {
@@ -51,6 +66,7 @@ DecodeTrial::DecodeTrial(const model::Decoder& decoder, const ModelConfig& confi
     for (int64_t i = 0; i < context / kPage + 1; ++i) table.push_back(cache_.allocate());
     rows_.push_back({std::span(&kAnyToken, 1), context, table.data(), true});
   }
+  write_pages(cache_, config.num_layers);
 }
 
 void DecodeTrial::run(int steps) {
@@ -83,12 +99,14 @@ GradientTrial::GradientTrial(const ModelConfig& config, std::vector<Rollout> bat
     std::ranges::fill(adapter_->values(), 0.001f);
     weights_ = adapter_->on(base_);
     gradients_ = std::make_unique<model::Gradients>(adapter_->slots(), config.num_layers);
-    return;
+  } else {
+    parameters_ = std::make_unique<model::Parameters>(config);
+    fill_pattern(parameters_->values(), 0.02f);
+    weights_ = parameters_->weights();
+    gradients_ = std::make_unique<model::Gradients>(config);
   }
-  parameters_ = std::make_unique<model::Parameters>(config);
-  fill_pattern(parameters_->values(), 0.02f);
-  weights_ = parameters_->weights();
-  gradients_ = std::make_unique<model::Gradients>(config);
+  // A minibatch of a run has many microbatches between getting its memory and giving it back.
+  weights_.execution.keeps_memory = true;
 }
 
 void GradientTrial::run() {

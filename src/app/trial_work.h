@@ -14,8 +14,7 @@ namespace ropd::app {
 // `count` responses of `length` tokens behind a prompt of one.
 std::vector<Rollout> made_rollouts(int64_t vocab_size, size_t count, size_t length);
 
-// Steps of `count` sequences, a token each, behind a context. It is not prefilled: its pages just count as
-// written.
+// Steps of `count` sequences, a token each, behind a context of made keys and values.
 class DecodeTrial {
  public:
   DecodeTrial(const model::Decoder& decoder, const ModelConfig& config, int64_t count, int64_t context);
