@@ -233,7 +233,7 @@ class Bench {
     DecodeTrial trial(decoder, config_, count, context);
     trial.run(1);
     // Long enough that other programs on the same cores show.
-    const int steps = is_tiny() ? static_cast<int>(std::max<int64_t>(50, 16384 / count)) : 4;
+    const int steps = is_tiny() ? static_cast<int>(std::max<int64_t>(50, 16384 / count)) : 12;
     const double cache_bytes = static_cast<double>(model::KvCache::page_bytes(config_, precision, kPage)) /
                                kPage * static_cast<double>(context);
     const double memory = limits_.read_bytes / (weight_bytes / static_cast<double>(count) + cache_bytes);
@@ -282,13 +282,13 @@ class Bench {
   // turn with them an adapter of rank 16 on a base stored in bf16, whose gradient leaves out a third of the
   // operations: those of the weights.
   void train(Precision precision, size_t length) {
-    constexpr size_t kTraceBytes = size_t{1375} << 20, kShards = 8;
+    constexpr size_t kTraceBytes = size_t{2500} << 20, kShards = 8;
     // Weights and gradients, traces, what every token needs beyond them (its layer at work, and its inputs to
     // the layers computed again), blocks of logits and the rest.
     const uint64_t token_bytes = model::trace_bytes_per_token(config_) +
                                  model::scratch_bytes_per_token(config_, /*with_gradient=*/true) +
                                  static_cast<uint64_t>((config_.num_layers + 8) * config_.hidden_size) * 4;
-    const uint64_t bytes = static_cast<uint64_t>(model::parameter_count(config_)) * 10 + 2 * kTraceBytes +
+    const uint64_t bytes = static_cast<uint64_t>(model::parameter_count(config_)) * 10 + kTraceBytes +
                            length * token_bytes + (uint64_t{1} << 29);
     if (bytes > read_memory_info().available_bytes) {
       log_info("train: skipped, needs ", format_bytes(static_cast<double>(bytes)), " of memory");
@@ -296,8 +296,10 @@ class Bench {
     }
     const distill::GradientConfig config{.precision = precision, .trace_budget_bytes = kTraceBytes};
     const auto batch = is_tiny() ? rollouts(128, 100) : rollouts(1, length - 1);
-    GradientTrial all(config_, batch, kShards, config, /*is_adapter=*/false),
-        adapter(config_, batch, kShards, config, /*is_adapter=*/true);
+    // A single shard leaves only passes behind, which serve both.
+    distill::GradientMemory memory, of_adapter;
+    GradientTrial all(config_, batch, kShards, config, /*is_adapter=*/false, memory),
+        adapter(config_, batch, kShards, config, /*is_adapter=*/true, batch.size() > 1 ? of_adapter : memory);
     const std::string kind = fmt::format("train, {}", name_of(precision));
     const std::string size = is_tiny() ? "" : fmt::format(", {} tokens", length);
     const double tokens = static_cast<double>(is_tiny() ? 12800 : length - 1),

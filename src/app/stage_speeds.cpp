@@ -71,8 +71,9 @@ double scoring_time(const ModelConfig& part, Precision precision, DType stored) 
 }
 
 double gradient_time(const ModelConfig& part, Precision precision, bool is_adapter) {
+  distill::GradientMemory memory;
   GradientTrial trial(part, made_rollouts(part.vocab_size, 1, kTrialTokens), 1, {.precision = precision},
-                      is_adapter);
+                      is_adapter, memory);
   return seconds_of([&] { trial.run(); });
 }
 

@@ -71,22 +71,28 @@ DecodeTrial::DecodeTrial(const model::Decoder& decoder, const ModelConfig& confi
 
 void DecodeTrial::run(int steps) {
   while (steps > 0) {
-    const auto [workers, round_steps] = rounds_.next(rows_.size());
-    const int64_t steps_each = std::min<int64_t>(steps, round_steps / static_cast<int64_t>(workers));
+    const size_t workers = round_.num_workers;
+    if (round_.num_steps < static_cast<int64_t>(workers)) {  // a round goes on from call to call
+      round_ = rounds_.next(rows_.size());
+      continue;
+    }
+    const int64_t steps_each = std::min<int64_t>(steps, round_.num_steps / static_cast<int64_t>(workers));
     if (memories_.size() < workers) memories_.resize(workers);
-    parallel_tasks(workers, [&, workers = workers](size_t worker, size_t) {
+    round_.run([&](size_t worker) {
       const size_t first = rows_.size() * worker / workers, last = rows_.size() * (worker + 1) / workers;
       for (int64_t i = 0; i < steps_each; ++i)
         decoder_.step(memories_[worker], cache_, std::span(rows_).subspan(first, last - first),
                       [](size_t, std::span<float>) {});
     });
     steps -= static_cast<int>(steps_each);
+    round_.num_steps -= steps_each * static_cast<int64_t>(workers);
   }
 }
 
 GradientTrial::GradientTrial(const ModelConfig& config, std::vector<Rollout> batch, size_t num_shards,
-                             const distill::GradientConfig& gradient_config, bool is_adapter)
-    : gradient_config_(gradient_config), batch_(std::move(batch)) {
+                             const distill::GradientConfig& gradient_config, bool is_adapter,
+                             distill::GradientMemory& memory)
+    : gradient_config_(gradient_config), batch_(std::move(batch)), memory_(memory) {
   for (const Rollout& rollout : batch_) supervision_.push_back(constant_supervision(rollout));
   const size_t sequences = (batch_.size() + num_shards - 1) / num_shards;
   for (size_t i = 0; i < batch_.size(); ++i) {

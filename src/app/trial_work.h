@@ -23,6 +23,7 @@ class DecodeTrial {
  private:
   const model::Decoder& decoder_;
   rollout::DecodeRounds rounds_;
+  rollout::DecodeRounds::Round round_{.num_steps = 0};
   model::KvCache cache_;
   std::vector<std::vector<int32_t>> pages_;
   std::vector<model::DecodeRows> rows_;
@@ -33,8 +34,10 @@ class DecodeTrial {
 // stored in bf16.
 class GradientTrial {
  public:
+  // Trials in turn may work in the same memory.
   GradientTrial(const ModelConfig& config, std::vector<Rollout> batch, size_t num_shards,
-                const distill::GradientConfig& gradient_config, bool is_adapter);
+                const distill::GradientConfig& gradient_config, bool is_adapter,
+                distill::GradientMemory& memory);
   void run();
 
  private:
@@ -46,7 +49,7 @@ class GradientTrial {
   std::unique_ptr<model::Adapter> adapter_;        // this
   model::Weights base_, weights_;
   std::unique_ptr<model::Gradients> gradients_;
-  distill::GradientMemory memory_;
+  distill::GradientMemory& memory_;
 };
 
 }  // namespace ropd::app

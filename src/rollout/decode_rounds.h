@@ -9,21 +9,22 @@
 
 namespace ropd::rollout {
 
-// How many threads share so many sequences out and decode, each its own, so that none waits for another at
-// the end of a step. 1 for a large model or few sequences: all threads share the products of one step. Beside
-// busy programs a large model, too, where there are sequences for most threads: one that loses its core inside
-// of a product is waited for by all.
-size_t decode_workers(const model::Execution& execution, size_t num_sequences, bool is_crowded = false);
-
-// Rounds of decoding. A large model looks before each whether other programs had its cores since the last one.
+// Rounds of decoding. Threads of a small model have sequences and steps of their own, so that none waits for
+// another at the end of a step. Those of a large model share the products of one step. Before each round it looks
+// whether other programs had its cores since the last one: a thread that loses its core inside of a product is waited
+// for by all, so where there are sequences for most threads, those make steps of their own, too. With few sequences
+// on two cores that is one thread alone, which reads the weights nearly as fast as two.
 class DecodeRounds {
  public:
   using LostShare = std::function<double()>;  // of our cores to other programs since it was last asked
 
   explicit DecodeRounds(const model::Execution& execution, LostShare lost_share = {});  // empty = as measured
   struct Round {
-    size_t num_workers = 1;
+    size_t num_workers = 1;  // that share the sequences out
+    bool is_apart =
+        false;  // the steps of each stay on its thread; else all threads share those of the only one
     int64_t num_steps = 1;  // of all workers together; then it is time for another look
+    void run(const std::function<void(size_t worker)>& work) const;
   };
   Round next(size_t num_sequences);
 

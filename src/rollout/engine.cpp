@@ -61,7 +61,7 @@ Engine::Engine(const model::Weights& weights, model::Precision precision, Engine
     config_.prefill_chunk_tokens = weights.execution.sharing == model::Sharing::sequences ? 4096 : 256;
   // The weights of a large model are read from memory, at a price that a few more rows hardly change.
   if (config_.rows_with_guesses < 0)
-    config_.rows_with_guesses = weights.execution.sharing == model::Sharing::products ? 16 : 0;
+    config_.rows_with_guesses = weights.execution.sharing == model::Sharing::products ? 8 : 0;
 }
 
 void Engine::replace_weights(const model::Weights& weights, uint64_t policy_step) {
@@ -185,7 +185,7 @@ void Engine::run_round(Run& run, const DecodeRounds::Round& round) {
   while (workers_.size() < round.num_workers) workers_.push_back(std::make_unique<Worker>());
   run.num_workers = static_cast<int64_t>(round.num_workers);
   run.steps_left = round.num_steps;
-  parallel_tasks(round.num_workers, [&](size_t worker, size_t) { run_steps(run, *workers_[worker]); });
+  round.run([&](size_t worker) { run_steps(run, *workers_[worker]); });
 }
 
 void Engine::run_steps(Run& run, Worker& worker) const {
