@@ -73,7 +73,7 @@ TEST(DecodeRounds, ThreadsOfASmallModelArePartedForGood) {
     ADD_FAILURE() << "nobody has to look";
     return 0;
   });
-  for (int round = 0; round < 3; ++round) {
+  for (int i = 0; i < 3; ++i) {
     const auto round = rounds.next(480);
     EXPECT_EQ(round.num_workers, 3u);
     EXPECT_TRUE(round.is_apart);
