@@ -335,7 +335,10 @@ TEST_F(EngineTest, AGuessedEndEndsTheResponse) {
     Engine without(parameters_.weights(), Precision::f32, config);
     config.rows_with_guesses = 16;
     Engine with(parameters_.weights(), Precision::f32, config);
-    expect_same(run(without, again), run(with, again), "end " + std::to_string(text[end]));
+    RunSummary expected, summary;
+    expect_same(run(without, again, &expected), run(with, again, &summary),
+                "end " + std::to_string(text[end]));
+    EXPECT_EQ(summary.num_tokens, expected.num_tokens) << "nothing is drawn behind the end";
   }
 }
 
