@@ -34,7 +34,7 @@ class DecodeTrial {
 // stored in bf16.
 class GradientTrial {
  public:
-  // Trials in turn may work in the same memory.
+  // Trials of one shard may take turns with the same memory; of several, it holds gradients of a trial's own size.
   GradientTrial(const ModelConfig& config, std::vector<Rollout> batch, size_t num_shards,
                 const distill::GradientConfig& gradient_config, bool is_adapter,
                 distill::GradientMemory& memory);

@@ -32,8 +32,8 @@ HWY_INLINE FloatVector load_widened(const Bf16* p) {
 
 // B that is read once, from memory: for everything read the same place `distance` elements further on is
 // fetched into the second-level cache. Spread over the arithmetic like this the requests never queue up in
-// front of the loads; and the first level lets so few lines be on their way that on a Zen 4 a decoding step
-// read its keys and values at half of the speed.
+// front of the loads. Into the first level a Zen 4 reads them at half of the speed, probably because that lets
+// few lines be on their way.
 struct FetchFurther {
   int64_t distance = 0;
 };

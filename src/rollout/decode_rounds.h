@@ -13,7 +13,7 @@ namespace ropd::rollout {
 // another at the end of a step. Those of a large model share the products of one step. Before each round it looks
 // whether other programs had its cores since the last one: a thread that loses its core inside of a product is waited
 // for by all, so where there are sequences for most threads, those make steps of their own, too. With few sequences
-// on two cores that is one thread alone, which reads the weights nearly as fast as two.
+// on two cores that is one thread alone, which nobody waits for and which has well over half the speed of both.
 class DecodeRounds {
  public:
   using LostShare = std::function<double()>;  // of our cores to other programs since it was last asked
@@ -22,8 +22,9 @@ class DecodeRounds {
   struct Round {
     size_t num_workers = 1;  // that share the sequences out
     bool is_apart =
-        false;  // the steps of each stay on its thread; else all threads share those of the only one
+        false;  // a worker's steps stay on its thread; else there is one, and threads share its steps
     int64_t num_steps = 1;  // of all workers together; then it is time for another look
+    // Calls work(worker) for each of them, on a thread of its own.
     void run(const std::function<void(size_t worker)>& work) const;
   };
   Round next(size_t num_sequences);
