@@ -21,9 +21,8 @@ class DecodeRounds {
   explicit DecodeRounds(const model::Execution& execution, LostShare lost_share = {});  // empty = as measured
   struct Round {
     size_t num_workers = 1;  // that share the sequences out
-    bool is_apart =
-        false;  // a worker's steps stay on its thread; else there is one, and threads share its steps
-    int64_t num_steps = 1;  // of all workers together; then it is time for another look
+    bool is_apart = false;   // a worker's steps stay on its thread; else threads share those of the only one
+    int64_t num_steps = 1;   // of all workers together; then it is time for another look
     // Calls work(worker) for each of them, on a thread of its own.
     void run(const std::function<void(size_t worker)>& work) const;
   };
