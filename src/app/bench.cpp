@@ -230,12 +230,18 @@ class Bench {
   void decode_at(const model::Decoder& decoder, Precision precision, int64_t count, int64_t context,
                  double weight_bytes, double token_flops) {
     constexpr int64_t kPage = 32;
+    const uint64_t page_bytes = model::KvCache::page_bytes(config_, precision, kPage),
+                   bytes = static_cast<uint64_t>(count * (context / kPage + 1)) * page_bytes;
+    if (bytes > read_memory_info().available_bytes) {
+      log_info("decode ", count, ", context ", context, ": skipped, needs ",
+               format_bytes(static_cast<double>(bytes)), " of memory");
+      return;
+    }
     DecodeTrial trial(decoder, config_, count, context);
     trial.run(1);
     // Long enough that other programs on the same cores show.
     const int steps = is_tiny() ? static_cast<int>(std::max<int64_t>(50, 16384 / count)) : 12;
-    const double cache_bytes = static_cast<double>(model::KvCache::page_bytes(config_, precision, kPage)) /
-                               kPage * static_cast<double>(context);
+    const double cache_bytes = static_cast<double>(page_bytes) / kPage * static_cast<double>(context);
     const double memory = limits_.read_bytes / (weight_bytes / static_cast<double>(count) + cache_bytes);
     const double compute = flops(precision) / token_flops;
     const bool is_memory_bound = !is_tiny() && memory < compute;

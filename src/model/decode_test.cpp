@@ -92,6 +92,37 @@ TEST_P(Decoding, EqualsTheForwardPassWithWideHeads) {
   set_num_threads(before);
 }
 
+// Whether a token is given or guessed, its row is the same; a sequence has rows of logits from its last token on.
+TEST_P(Decoding, GuessesHaveTheLogitsOfTokens) {
+  const auto parameters = random_parameters(tiny_config(GetParam(), false), 12);
+  const auto tokens = some_tokens(70);
+  for (const auto precision : {Precision::f32, Precision::bf16}) {
+    const auto one_by_one = decoded(parameters, precision, tokens, std::vector<size_t>(70, 1), 32, false);
+    const Decoder decoder(pack_weights(parameters.weights(), precision), precision);
+    DecodeMemory memory;
+    KvCache cache(parameters.config(), precision, 8, 32);
+    std::vector<std::vector<int32_t>> pages(2);
+    for (auto& table : pages)
+      for (int i = 0; i < 3; ++i) table.push_back(cache.allocate());
+    const auto rows_of = [&](size_t sequence, size_t num_tokens, size_t num_guesses) {
+      return DecodeRows{.tokens = std::span(tokens).first(num_tokens),
+                        .first_position = 0,
+                        .pages = pages[sequence].data(),
+                        .wants_logits = true,
+                        .guesses = std::span(tokens).subspan(num_tokens, num_guesses)};
+    };
+    const std::vector<DecodeRows> groups = {rows_of(0, 40, 5), rows_of(1, 1, 2)};
+    decoder.step(memory, cache, groups, [&](size_t group, std::span<float> logits) {
+      const size_t first = groups[group].tokens.size() - 1, count = 1 + groups[group].guesses.size();
+      ASSERT_EQ(logits.size(), count * 37);
+      for (size_t i = 0; i < count; ++i)
+        EXPECT_EQ(one_by_one[first + i],
+                  std::vector<float>(logits.begin() + i * 37, logits.begin() + (i + 1) * 37))
+            << "position " << first + i;
+    });
+  }
+}
+
 TEST_P(Decoding, DoesNotDependOnChunksPagesOrCompany) {
   const auto parameters = random_parameters(tiny_config(GetParam(), true), 12);
   const auto tokens = some_tokens(70);

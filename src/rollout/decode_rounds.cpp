@@ -31,7 +31,7 @@ DecodeRounds::Round DecodeRounds::next(size_t num_sequences) {
   constexpr size_t kWorthTheWeights = 8;
   const size_t workers = std::min((num_sequences + kWorthTheWeights / 2) / kWorthTheWeights, threads),
                most_idle = std::max<size_t>(1, threads / 4);
-  if (!is_crowded || workers == 0 || threads - workers > most_idle) return {1, false, kStepsTogether};
+  if (!is_crowded || threads - workers > most_idle) return {1, false, kStepsTogether};
   return {workers, true, static_cast<int64_t>(workers) * kStepsApart};
 }
 

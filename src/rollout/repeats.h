@@ -11,7 +11,7 @@
 
 namespace ropd::rollout {
 
-// Of one sequence, which only grows.
+// Of one sequence, which only grows. Not thread-safe.
 class Repeats {
  public:
   // What may follow these tokens, at most so many: what followed where the newest of them stood before. The longer

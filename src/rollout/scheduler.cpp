@@ -57,8 +57,7 @@ std::vector<Work> Scheduler::plan(int64_t workers) {
   admit();
   std::vector<Work> step;
   const size_t share = static_cast<size_t>((num_running() + workers - 1) / workers);
-  int64_t prefill_left = config_.prefill_chunk_tokens;
-  int64_t guesses_left = config_.rows_with_guesses - static_cast<int64_t>(share);
+  int64_t prefill_left = config_.prefill_chunk_tokens, guesses_left = config_.rows_with_guesses;
   for (size_t i = 0; i < running_.size() && step.size() < share; ++i) {
     Sequence& sequence = *running_[i];
     if (sequence.is_in_step) continue;
@@ -72,9 +71,13 @@ std::vector<Work> Scheduler::plan(int64_t workers) {
     if (!reserve(i, sequence.num_cached + num_rows)) continue;
     sequence.is_in_step = true;
     step.push_back({&sequence, num_rows});
-    if (num_rows < sequence.num_left() || guesses_left <= 0) continue;
-    std::vector<Token>& guesses = step.back().guesses = guess(sequence, guesses_left);
-    guesses_left -= static_cast<int64_t>(guesses.size());
+    guesses_left -= num_rows;
+  }
+  for (Work& work : step) {
+    if (guesses_left <= 0) break;
+    if (!work.reaches_end()) continue;
+    work.guesses = guess(*work.sequence, guesses_left);
+    guesses_left -= static_cast<int64_t>(work.guesses.size());
   }
   assert(!step.empty() || is_done() ||
          std::any_of(running_.begin(), running_.end(), [](const auto& other) { return other->is_in_step; }));
@@ -209,15 +212,23 @@ bool Scheduler::reserve(size_t running_index, int64_t num_positions) {
   return true;
 }
 
-// With pages for them. Nobody gives up pages for a guess.
-std::vector<Token> Scheduler::guess(Sequence& sequence, int64_t most) const {
+// With pages for them: those it has, and others while there is one to spare for each sequence that runs, so that nobody
+// gives up pages for a guess.
+std::vector<Token> Scheduler::guess(Sequence& sequence, int64_t most) {
   const int64_t length = static_cast<int64_t>(sequence.tokens.size()),
                 most_that_fit = std::min(most, sequence.max_tokens - 1 - length);
   if (most_that_fit <= 0) return {};
   std::vector<Token> guesses = sequence.repeats.guess(sequence.tokens, static_cast<size_t>(most_that_fit));
-  const int64_t num_positions = length + static_cast<int64_t>(guesses.size());
-  if (sequence.pages.pages_missing(num_positions) > cache_.free_pages()) return {};
-  sequence.pages.grow(num_positions);
+  while (!guesses.empty()) {
+    const int64_t num_positions = length + static_cast<int64_t>(guesses.size()),
+                  missing = sequence.pages.pages_missing(num_positions);
+    if (missing == 0) break;
+    if (missing + num_running() <= cache_.free_pages()) {
+      sequence.pages.grow(num_positions);
+      break;
+    }
+    guesses.pop_back();
+  }
   return guesses;
 }
 

@@ -119,7 +119,7 @@ class Scheduler {
   std::unique_ptr<Sequence> make_sequence(size_t group);
   void start(std::unique_ptr<Sequence> sequence);
   bool reserve(size_t running_index, int64_t num_positions);
-  std::vector<Token> guess(Sequence& sequence, int64_t most) const;
+  std::vector<Token> guess(Sequence& sequence, int64_t most);
   bool drop_prompt_pages();
   size_t youngest_in_no_step() const;
   void preempt(size_t running_index);

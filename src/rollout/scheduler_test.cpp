@@ -200,20 +200,46 @@ TEST(Scheduler, RightGuessesSaveStepsAndWrongOnesLoseNothing) {
   EXPECT_LE(some.most_rows, 20 + 33 + 6) << "prompts, and up to eight rows";
 }
 
-TEST(Scheduler, NobodyGivesUpPagesForAGuess) {
+TEST(Scheduler, GuessesWithFewPagesLoseNothing) {
   const auto requests = make_requests({{20, 2}, {30, 2}, {64, 3}, {1, 1}});
-  for (const int64_t num_pages : {6, 7, 9, 13}) {  // the longest needs 6 pages alone
-    uint64_t preemptions[2];
-    for (const int64_t rows_with_guesses : {0, 40}) {
+  for (const int64_t num_pages : {6, 7, 9, 13})  // the longest needs 6 pages alone
+    for (const size_t workers : {1, 3}) {
       model::KvCache cache(small(), model::Precision::f32, num_pages, 32);
-      Scheduler scheduler(cache, requests, config(64, 256, rows_with_guesses));
+      Scheduler scheduler(cache, requests, config(64, 256, /*rows_with_guesses=*/40));
       scheduler.enlist_all();
-      const Play result = play(cache, scheduler, [](size_t request) { return request % 2 ? 100 : 77; });
+      const Play result = play(
+          cache, scheduler, [](size_t request) { return request % 2 ? 100 : 77; }, workers);
+      EXPECT_GT(result.guesses, 0) << num_pages;
       EXPECT_EQ(result.response_lengths.size(), requests.size()) << num_pages;
-      preemptions[rows_with_guesses > 0] = scheduler.num_preemptions();
+      for (const auto& [request, response] : result.response_lengths)
+        EXPECT_EQ(response, request % 2 ? 100 : 77) << num_pages;
     }
-    EXPECT_LE(preemptions[1], preemptions[0] + 2) << num_pages;
+}
+
+// The older one could guess into the last page, which the younger one needs for the token that it has.
+TEST(Scheduler, NobodyGivesUpPagesForAGuess) {
+  const auto requests = make_requests({{60, 1}, {63, 1}});
+  model::KvCache cache(small(), model::Precision::f32, 5, 32);
+  Scheduler scheduler(cache, requests, config(2, 256, 40));
+  scheduler.enlist_all();
+  for (const size_t guesses_of_the_older : {0, 3, 2}) {  // prompts alone; then as many as fit its two pages
+    const std::vector<Work> step = scheduler.plan();
+    ASSERT_EQ(step.size(), 2u);
+    EXPECT_EQ(step[0].guesses.size(), guesses_of_the_older);
+    for (const Work& work : step) work.sequence->tokens.push_back(1);
+    scheduler.complete(step);
   }
+  EXPECT_EQ(scheduler.num_preemptions(), 0u);
+}
+
+TEST(Scheduler, GuessesCountTheRowsOfPrompts) {
+  const auto requests = make_requests({{20, 1}, {40, 1}});
+  model::KvCache cache(small(), model::Precision::f32, 100, 32);
+  Scheduler scheduler(cache, requests, config(64, /*chunk=*/20, /*rows_with_guesses=*/24));
+  scheduler.enlist_all();
+  const std::vector<Work> step = scheduler.plan();  // 20 rows of the first prompt
+  ASSERT_EQ(step.size(), 1u);
+  EXPECT_EQ(step[0].guesses.size(), 4u);
 }
 
 TEST(Scheduler, SharesSequencesOutToWorkers) {
