@@ -18,6 +18,48 @@ inline size_t num_workers(size_t count = SIZE_MAX, int64_t work = kMuchWork) {
   return is_in_parallel() || work < kWorthThreads ? 1 : std::min(count, num_threads());
 }
 
+// Pieces [0, count) dealt out to workers in runs: each takes its own from the front, then what others have left from
+// their backs. So what a worker takes next is mostly the neighbour of what it has, and all of them end together.
+class Runs {
+ public:
+  Runs(int64_t count, size_t workers) : size_(std::min(workers, kMost)) {
+    for (size_t i = 0; i < size_; ++i)
+      runs_[i].left.store(
+          between(static_cast<uint64_t>(count) * i / size_, static_cast<uint64_t>(count) * (i + 1) / size_),
+          std::memory_order_relaxed);
+  }
+  struct Taken {
+    int64_t index = -1;  // -1: none is left
+    int64_t next = -1;   // what this worker will take behind it, if nobody else does; -1: not known
+  };
+  Taken take(size_t worker) {
+    for (size_t i = 0; i < size_; ++i) {
+      std::atomic<uint64_t>& run = runs_[(worker + i) % size_].left;
+      uint64_t left = run.load(std::memory_order_relaxed);
+      for (uint64_t begin; (begin = left >> 32) < (left & kEnd);) {
+        const uint64_t end = left & kEnd;
+        const bool is_only = begin + 1 == end, is_own = i == 0;
+        if (!run.compare_exchange_weak(left, is_own ? between(begin + 1, end) : between(begin, end - 1),
+                                       std::memory_order_relaxed))
+          continue;
+        const int64_t index = static_cast<int64_t>(is_own ? begin : end - 1);
+        return {index, is_only ? -1 : is_own ? index + 1 : index - 1};
+      }
+    }
+    return {};
+  }
+
+ private:
+  static constexpr size_t kMost = 64;  // more workers share them
+  static constexpr uint64_t kEnd = 0xffffffff;
+  struct alignas(64) Run {
+    std::atomic<uint64_t> left;  // begin and end
+  };
+  const size_t size_;
+  Run runs_[kMost];
+  static uint64_t between(uint64_t begin, uint64_t end) { return begin << 32 | end; }
+};
+
 // Calls body(i, worker) for i in [0, count), begun in order and taken `at_once` at a time as threads get done:
 // cores are not equally fast on a shared machine. `worker` < workers tells which thread's memory to use.
 template <class Body>

@@ -48,5 +48,35 @@ TEST_F(ParallelTasks, InsideAnotherStaysOnItsThread) {
   });
 }
 
+TEST(Runs, AreTakenFromTheFrontAndByOthersFromTheBack) {
+  Runs runs(7, 2);  // 0 to 2 and 3 to 6
+  const auto take = [&](size_t worker) {
+    const Runs::Taken taken = runs.take(worker);
+    return std::pair(taken.index, taken.next);
+  };
+  using Pair = std::pair<int64_t, int64_t>;
+  EXPECT_EQ(take(0), Pair(0, 1));
+  EXPECT_EQ(take(1), Pair(3, 4));
+  EXPECT_EQ(take(0), Pair(1, 2));
+  EXPECT_EQ(take(0), Pair(2, -1));
+  EXPECT_EQ(take(0), Pair(6, 5)) << "of the other one";
+  EXPECT_EQ(take(1), Pair(4, 5));
+  EXPECT_EQ(take(0), Pair(5, -1));
+  EXPECT_EQ(take(1), Pair(-1, -1));
+}
+
+TEST_F(ManyThreads, EveryPieceOfRunsIsTakenOnce) {
+  for (const int64_t count : {0, 1, 4, 1000})
+    for (const size_t workers : {1, 5, 200}) {
+      Runs runs(count, workers);
+      std::vector<std::atomic<int>> taken(static_cast<size_t>(count));
+      run_on_threads(5, kMuchWork, [&](size_t worker) {
+        for (Runs::Taken piece; (piece = runs.take(worker)).index >= 0;)
+          ++taken[static_cast<size_t>(piece.index)];
+      });
+      for (const auto& times : taken) EXPECT_EQ(times, 1) << count << " pieces, " << workers << " workers";
+    }
+}
+
 }  // namespace
 }  // namespace ropd

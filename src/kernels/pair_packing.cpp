@@ -33,44 +33,6 @@ HWY_INLINE void store_words(SquareRow words, Bf16* to) {
   hn::StoreU(words, SquareTag(), reinterpret_cast<float*>(to));
 }
 
-void pack_rows(Bf16* to, const Product& p, int64_t row, int64_t rows, int64_t depth0, int64_t depth) {
-  const float* from = p.a + row * p.a_row_stride + depth0 * p.a_column_stride;
-  constexpr int64_t kGroups = (kMaxPairRows + kSquare - 1) / kSquare;
-  const int64_t groups = (rows + kSquare - 1) / kSquare;
-  int64_t k = 0;
-  if (p.a_column_stride == 1)
-    for (; k + 2 * kSquare <= depth; k += 2 * kSquare) {
-      SquareRow square[kGroups][kSquare];
-      for (int64_t g = 0; g < groups; ++g) {
-#pragma GCC unroll 8
-        for (int64_t i = 0; i < kSquare; ++i)  // rows behind the last one are filled with it
-          square[g][i] = load_pairs(from + std::min(g * kSquare + i, rows - 1) * p.a_row_stride + k);
-        transpose(square[g]);
-      }
-      // In order of k: what a store writes too much, the next one overwrites.
-#pragma GCC unroll 8
-      for (int64_t i = 0; i < kSquare; ++i)
-        for (int64_t g = 0; g < groups; ++g)
-          store_words(square[g][i], to + 2 * ((k / 2 + i) * rows + g * kSquare));
-    }
-  else if (p.a_row_stride == 1 && rows >= kSquare)
-    for (; k + 2 <= depth; k += 2) {
-      const float* at = from + k * p.a_column_stride;
-      for (int64_t r = 0; r < rows; r += kSquare) {
-        const int64_t row0 = std::min(r, rows - kSquare);  // the last ones overlap
-        store_words(in_pairs(rounded_bf16(load_wide(at + row0)),
-                             rounded_bf16(load_wide(at + p.a_column_stride + row0))),
-                    to + k * rows + 2 * row0);
-      }
-    }
-  for (; k < depth; k += 2)
-    for (int64_t r = 0; r < rows; ++r) {
-      const float* at = from + r * p.a_row_stride + k * p.a_column_stride;
-      to[k * rows + 2 * r] = k + 1 < depth ? float_to_bf16(at[p.a_column_stride]) : kNoRow;
-      to[k * rows + 2 * r + 1] = float_to_bf16(at[0]);
-    }
-}
-
 void pack_rows_of_tiles(Bf16* to, const Product& p, int64_t row, int64_t rows, int64_t depth0,
                         int64_t depth) {
   const float* from = p.a + row * p.a_row_stride + depth0 * p.a_column_stride;
@@ -177,12 +139,16 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace ropd::kernels {
-HWY_EXPORT(pack_rows);
 HWY_EXPORT(pack_rows_of_tiles);
 HWY_EXPORT(pack_panels);
-void pack_pair_rows(Bf16* to, const Product& product, int64_t row, int64_t rows, int64_t depth0,
-                    int64_t depth) {
-  HWY_DYNAMIC_DISPATCH(pack_rows)(to, product, row, rows, depth0, depth);
+void pack_pair_rows(Bf16* to, const Product& p, int64_t row, int64_t rows, int64_t depth0, int64_t depth) {
+  const float* from = p.a + row * p.a_row_stride + depth0 * p.a_column_stride;
+  for (int64_t k = 0; k < depth; k += 2)
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* at = from + r * p.a_row_stride + k * p.a_column_stride;
+      to[k * rows + 2 * r] = k + 1 < depth ? float_to_bf16(at[p.a_column_stride]) : kNoRow;
+      to[k * rows + 2 * r + 1] = float_to_bf16(at[0]);
+    }
 }
 void pack_tile_rows(Bf16* to, const Product& product, int64_t row, int64_t rows, int64_t depth0,
                     int64_t depth) {

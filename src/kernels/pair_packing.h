@@ -9,11 +9,10 @@ namespace ropd::kernels {
 
 inline constexpr int64_t kPairPanel = 32;  // columns of B
 inline constexpr int64_t kMaxPairRows = 12;
-inline constexpr int64_t kPairSlack = 8;
 inline constexpr Bf16 kNoRow = 0, kNoColumn = 0x8000;  // behind an odd depth, in A and in B
 
-// Rows [row, row + rows) of A, rows <= kMaxPairRows, as [depth / 2][rows] words; may write kPairSlack words
-// too many.
+// Rows [row, row + rows) of A, rows <= kMaxPairRows, as [depth / 2][rows] words. Value by value (native_packing.h is
+// the fast one).
 void pack_pair_rows(Bf16* to, const Product& product, int64_t row, int64_t rows, int64_t depth0,
                     int64_t depth);
 

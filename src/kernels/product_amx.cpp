@@ -58,7 +58,6 @@ struct AmxKernel {
   static constexpr int64_t kPanel = kPairPanel;
   static constexpr int64_t kRowBlock = 256;
   static constexpr int64_t kUnit = kTileDepth;
-  static constexpr int64_t kPackSlack = 0;
   static constexpr bool kReadsRows = false;   // A is rounded while it is packed
   static constexpr int64_t kDepthInL1 = 512;  // of a panel, for tiles one below the other
   static_assert(kPanel == 2 * kTileColumns);

@@ -3,8 +3,7 @@
 //   AElement, kRows          packed A: tiles of kRows rows, [depth / kUnit][rows][kUnit]
 //   BElement, kPanel, kUnit  packed B: blocks of kDepthBlock rows, in each panels of kPanel columns,
 //                            [depth / kUnit][kPanel][kUnit]
-//   pack_a, pack_b           copy rows and a run of panels into that form; pack_a may write kPackSlack
-//                            elements too many
+//   pack_a, pack_b           copy rows and a run of panels into that form
 //   kRowBlock                rows of a deep A block, so many that it stays in L2; a multiple of kRows
 //   kReadsRows               whether tiles() can also take A as stored, rows a_stride apart (0: packed)
 //   tiles(n, rows, panels, ...)  C += A · B panels for n tiles of so many rows one below the other, in order
@@ -65,11 +64,9 @@ inline constexpr int64_t kWorthL1 = 16 << 10;  // bytes; more of B are fetched i
 inline constexpr int64_t kDepthAtOnce = 3;     // depth blocks, and
 inline constexpr int64_t kRowsAtOnce = 5184;   // rows of a depth block of A (21 MB) and
 inline constexpr int64_t kPanelsAtOnce = 192;  // panels of a depth block (12 MB) that are packed at a time
-inline constexpr int64_t kTasksPerThread = 8;  // enough for an even end
+inline constexpr int64_t kTasksPerThread = 8;  // of several row blocks: enough for an even end
 inline constexpr int64_t kMinTaskPanels = 8;   // fewer would read A too often
 inline constexpr int64_t kMaxTaskPanels = 64;
-inline constexpr int64_t kStreamRows = 12;       // up to so many, B comes from memory: in long runs,
-inline constexpr int64_t kStreamsPerThread = 4;  // so many of them
 
 // A tile of C whose last panel is partly outside of C: `width` columns of it exist.
 template <class Kernel, class BElement>
@@ -149,14 +146,18 @@ struct Piece {
   int64_t depth_blocks() const { return (depth_end - depth_begin + kDepthBlock - 1) / kDepthBlock; }
 };
 
+// A row block and panels [panel_begin, panel_end) of C, for one thread.
+struct Task {
+  int64_t block, panel_begin, panel_end;
+};
+
 template <class Kernel>
 int64_t unit_depth(int64_t depth) {
   return (depth + Kernel::kUnit - 1) / Kernel::kUnit * Kernel::kUnit;
 }
 
 // The rows of A of a piece, as tiles read them: packed in blocks of about equal height and kDepthBlock
-// columns, each in a place of its own (pack_a writes a little too much, and threads pack different blocks at
-// the same time); or in place.
+// columns, each in a place of its own, or in place.
 template <class Kernel>
 struct RowBlocks {
   using Element = typename Kernel::AElement;
@@ -165,11 +166,10 @@ struct RowBlocks {
   Element* packed = nullptr;
   const float* in_place = nullptr;  // instead: row_begin
   int64_t stride = 0;               // of rows in place; 0: packed
+  int64_t block_depth() const { return std::min(kDepthBlock, piece.depth_end - piece.depth_begin); }
   int64_t block_size() const {
-    const int64_t depth = std::min(kDepthBlock, piece.depth_end - piece.depth_begin);
     constexpr int64_t kLine = kCacheLine / static_cast<int64_t>(sizeof(Element));
-    return (piece.rows_per_block() * unit_depth<Kernel>(depth) + Kernel::kPackSlack + kLine - 1) / kLine *
-           kLine;
+    return (piece.rows_per_block() * unit_depth<Kernel>(block_depth()) + kLine - 1) / kLine * kLine;
   }
   // Of a block; a multiple of the tile's height.
   int64_t height() const {
@@ -181,6 +181,16 @@ struct RowBlocks {
   }
   Element* packed_block(int64_t index, int64_t depth0) const {
     return packed + ((depth0 - piece.depth_begin) / kDepthBlock * piece.row_blocks() + index) * block_size();
+  }
+  // What a thread packs in one go: of a block of few rows, as in decoding, a part of its depth.
+  int64_t depth_per_unit() const {
+    constexpr int64_t kShortest = 256, kElements = 4096;
+    return std::clamp(kElements / std::min(height(), piece.rows()) / kShortest * kShortest, kShortest,
+                      kDepthBlock);
+  }
+  int64_t units_per_block() const { return (block_depth() + depth_per_unit() - 1) / depth_per_unit(); }
+  int64_t num_units() const {
+    return packed ? piece.depth_blocks() * piece.row_blocks() * units_per_block() : 0;
   }
   const Element* block(int64_t index, int64_t depth0) const {
     if constexpr (Kernel::kReadsRows)
@@ -204,6 +214,13 @@ struct Panels {
   }
 };
 
+// Where a task begins to read.
+template <class Kernel, class BElement>
+const BElement* first_panel(const Panels<Kernel, BElement>& b, const Piece<Kernel>& piece, const Task& task) {
+  const int64_t depth = std::min(kDepthBlock, piece.depth_end - piece.depth_begin);
+  return b.panel(task.panel_begin, piece.depth_begin, Kernel::kPanel * unit_depth<Kernel>(depth));
+}
+
 // Rows that are close to each other are read in place as fast as from a packed copy.
 static_assert(kDepthInPlace <= kDepthBlock);  // a tile sees the whole depth of such rows
 template <class Kernel, class BElement>
@@ -212,17 +229,21 @@ bool reads_in_place(const Product& p) {
          p.k <= kDepthInPlace;
 }
 
-// Block number `index` of [depth blocks][row blocks].
+// Unit number `index` of [depth blocks][row blocks][units of a block].
 template <class Kernel>
-void pack_block(const Product& p, const RowBlocks<Kernel>& a, int64_t index) {
+void pack_rows_of(const Product& p, const RowBlocks<Kernel>& a, int64_t index) {
+  static_assert(kDepthBlock % Kernel::kUnit == 0);
+  const int64_t begin = index % a.units_per_block() * a.depth_per_unit();
+  index /= a.units_per_block();
   const int64_t block = index % a.piece.row_blocks(),
                 depth0 = a.piece.depth_begin + index / a.piece.row_blocks() * kDepthBlock;
   const int64_t depth = std::min(kDepthBlock, a.piece.depth_end - depth0);
+  if (begin >= depth) return;  // the last block is less deep
   const int64_t row0 = a.first_row(block), row1 = a.first_row(block + 1);
   for (int64_t row = row0, height; row < row1; row += height) {
     height = next_tiles<Kernel>(row1 - row).height;
-    Kernel::pack_a(a.packed_block(block, depth0) + (row - row0) * unit_depth<Kernel>(depth), p, row, height,
-                   depth0, depth);
+    Kernel::pack_a(a.packed_block(block, depth0) + (row - row0) * unit_depth<Kernel>(depth) + height * begin,
+                   p, row, height, depth0 + begin, std::min(a.depth_per_unit(), depth - begin));
   }
 }
 
@@ -246,37 +267,60 @@ void pack_panels_of(const Product& p, const Panels<Kernel, BElement>& b, int64_t
                  std::min(first + kPanelsPerUnit, b.panel_begin + b.count), depth0, depth);
 }
 
-// Row block `block` of `a` and panels [panel_begin, panel_end) of C over the depth of the piece, by one
-// thread.
+// Few rows: the chains of one panel cannot hide the latency of an fma, so several panels go side by side.
+inline int64_t panels_side_by_side(int64_t rows) { return rows == 1 ? 4 : rows <= 2 ? 2 : 1; }
+
+// The C of a piece is divided into tasks that threads take as they get done: cores are not equally fast on a
+// shared machine. One row block, as in decoding, has the smallest tasks, so that threads end together.
+struct TaskGrid {
+  int64_t panel_begin, panel_end, panels_per_task, panel_tasks, count;
+  template <class Kernel>
+  static TaskGrid of(const Piece<Kernel>& piece, int threads) {
+    const int64_t panels = piece.panels(), blocks = piece.row_blocks();
+    const int64_t each = blocks == 1 ? panels_side_by_side(piece.rows())
+                                     : std::clamp(blocks * panels / (kTasksPerThread * threads),
+                                                  kMinTaskPanels, kMaxTaskPanels);
+    const int64_t tasks = (panels + each - 1) / each;
+    return {piece.panel_begin, piece.panel_end, blocks == 1 ? each : (panels + tasks - 1) / tasks, tasks,
+            blocks * tasks};
+  }
+  Task task(int64_t index) const {
+    const int64_t panel = panel_begin + index % panel_tasks * panels_per_task;
+    return {index / panel_tasks, panel, std::min(panel_end, panel + panels_per_task)};
+  }
+};
+
+// A task over the depth of the piece. `next`: panels that this thread will read behind it; may be null.
 template <class Kernel, class BElement>
 void product_part(const Product& p, const RowBlocks<Kernel>& a, const Panels<Kernel, BElement>& b,
-                  int64_t block, int64_t panel_begin, int64_t panel_end) {
+                  const Task& task, const BElement* next) {
   const Piece<Kernel>& piece = a.piece;
-  const int64_t row0 = a.first_row(block), row1 = a.first_row(block + 1), rows = row1 - row0;
+  const int64_t row0 = a.first_row(task.block), row1 = a.first_row(task.block + 1), rows = row1 - row0;
   const int64_t tiles = (rows + Kernel::kRows - 1) / Kernel::kRows;
-  // Few rows: the chains of one panel cannot hide the latency of an fma, so several panels go side by side.
-  const int64_t side_by_side = rows == 1 ? 4 : rows <= 2 ? 2 : 1;
+  const int64_t side_by_side = panels_side_by_side(rows);
 
   for (int64_t depth0 = piece.depth_begin; depth0 < piece.depth_end; depth0 += kDepthBlock) {
     const int64_t depth = unit_depth<Kernel>(std::min(kDepthBlock, piece.depth_end - depth0));
     const int64_t panel_size = Kernel::kPanel * depth,
                   steps = std::max<int64_t>(1, depth / FetchAhead::kDepth);
     const bool add = p.add || depth0 > 0;
-    const auto* a_block = a.block(block, depth0);
-    for (int64_t panel = panel_begin; panel < panel_end; panel += side_by_side) {
-      const int64_t panels = std::min(side_by_side, panel_end - panel);
+    const auto* a_block = a.block(task.block, depth0);
+    for (int64_t panel = task.panel_begin; panel < task.panel_end; panel += side_by_side) {
+      const int64_t panels = std::min(side_by_side, task.panel_end - panel);
       const BElement* panel_data = b.panel(panel, depth0, panel_size);
       // While these panels are used what comes next is fetched, evenly over the arithmetic: panels, and with
       // the last ones the next block of A if it is a large one.
-      const bool is_last = panel + panels >= panel_end, has_next = depth0 + kDepthBlock < piece.depth_end;
-      const int64_t bytes = panels * panel_size * static_cast<int64_t>(sizeof(BElement));
-      FetchAhead ahead{reinterpret_cast<const char*>(
-                           is_last && has_next ? b.panel(panel_begin, depth0 + kDepthBlock, panel_size)
-                                               : panel_data + panels * panel_size),
-                       static_cast<int32_t>(bytes / (tiles * steps)), bytes > kWorthL1};
+      const bool is_last = panel + panels >= task.panel_end,
+                 has_next = depth0 + kDepthBlock < piece.depth_end;
+      const BElement* coming = !is_last   ? panel_data + panels * panel_size
+                               : has_next ? b.panel(task.panel_begin, depth0 + kDepthBlock, panel_size)
+                                          : next;
+      const int64_t bytes = coming ? panels * panel_size * static_cast<int64_t>(sizeof(BElement)) : 0;
+      FetchAhead ahead{reinterpret_cast<const char*>(coming), static_cast<int32_t>(bytes / (tiles * steps)),
+                       bytes > kWorthL1};
       if (is_last && has_next && rows > Kernel::kRowBlock / 2)
         ahead = {
-            reinterpret_cast<const char*>(a.block(block, depth0 + kDepthBlock)),
+            reinterpret_cast<const char*>(a.block(task.block, depth0 + kDepthBlock)),
             static_cast<int32_t>(Kernel::kRows * FetchAhead::kDepth * static_cast<int64_t>(sizeof(*a_block))),
             true};
       tiles_down<Kernel>(p, a_block, a.stride, row0, row1, panel_data, panel_size, panel, panels, depth, add,
@@ -292,23 +336,6 @@ void pack_all(BElement* to, const Product& p) {
   const int64_t units = num_panel_units(b, p.k);
   parallel_chunks(units, 1, p.n * p.k, [&](int64_t unit, int64_t) { pack_panels_of(p, b, p.k, unit); });
 }
-
-// How the C of a piece is divided into tasks that threads take as they get done: cores are not equally fast
-// on a shared machine. A task is one block of rows and some panels.
-struct TaskGrid {
-  int64_t row_blocks, panel_tasks, panels_per_task;
-  template <class Kernel>
-  static TaskGrid of(const Piece<Kernel>& piece, bool is_stream, int threads) {
-    const int64_t panels = piece.panels(), blocks = piece.row_blocks();
-    const int64_t wanted = blocks * panels / (kTasksPerThread * threads);
-    const int64_t most = is_stream      ? (panels / (kStreamsPerThread * threads) + 4) / 4 * 4
-                         : threads == 1 ? std::min(panels, kMaxTaskPanels)
-                                        : std::clamp(wanted, kMinTaskPanels, kMaxTaskPanels);
-    const int64_t tasks = (panels + most - 1) / most;
-    return {blocks, tasks, is_stream ? most : (panels + tasks - 1) / tasks};
-  }
-  int64_t count() const { return row_blocks * panel_tasks; }
-};
 
 // Where the rows of a piece are or will be packed.
 template <class Kernel, class BElement>
@@ -330,25 +357,28 @@ Panels<Kernel, BElement> stored_panels(const Product& p) {
   return {reinterpret_cast<BElement*>(const_cast<std::byte*>(p.panels)), 0, 0, num_panels<Kernel>(p)};
 }
 
-// Calls pack(unit) for all units, then run(task) for all tasks; `work` as in parallel_chunks().
+// Calls pack(unit) for all units, then run(task, next) for all tasks: the next one is what the thread will take
+// behind it, if that is known (-1: not). `work` as in parallel_chunks().
 template <class Pack, class Run>
 void pack_and_run(int64_t units, const Pack& pack, int64_t tasks, const Run& run, int threads, int64_t work) {
   const bool packs_alone = units < threads || threads == 1;  // waiting for each other would take longer
   if (packs_alone)
     for (int64_t unit = 0; unit < units; ++unit) pack(unit);
   if (threads == 1) {
-    for (int64_t task = 0; task < tasks; ++task) run(task);
+    for (int64_t task = 0; task < tasks; ++task) run(task, task + 1 < tasks ? task + 1 : -1);
     return;
   }
-  std::atomic<int64_t> next_unit = packs_alone ? units : 0, next_task = 0;
+  std::atomic<int64_t> next_unit = packs_alone ? units : 0;
   Countdown unpacked(static_cast<uint32_t>(packs_alone ? 0 : units));
-  run_on_threads(static_cast<size_t>(threads), work, [&](size_t) {
+  // Runs of neighbours, because what a thread takes next is fetched while it works.
+  Runs runs(tasks, static_cast<size_t>(threads));
+  run_on_threads(static_cast<size_t>(threads), work, [&](size_t worker) {
     for (int64_t unit; (unit = next_unit.fetch_add(1, std::memory_order_relaxed)) < units;) {
       pack(unit);
       unpacked.one_done();
     }
     unpacked.wait();
-    for (int64_t task; (task = next_task.fetch_add(1, std::memory_order_relaxed)) < tasks;) run(task);
+    for (Runs::Taken taken; (taken = runs.take(worker)).index >= 0;) run(taken.index, taken.next);
   });
 }
 
@@ -359,11 +389,12 @@ inline int64_t work_of(int64_t m, int64_t n, int64_t k) {
       static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / kProductsEach, kMost));
 }
 
+// has_rows: the piece before had the same rows and depth, they are packed.
 template <class Kernel, class BElement>
-void product_piece(const Product& p, const Piece<Kernel>& piece, int threads) {
+void product_piece(const Product& p, const Piece<Kernel>& piece, bool has_rows, int threads) {
   const RowBlocks<Kernel> a = rows_of<Kernel, BElement>(p, piece);
   Panels<Kernel, BElement> b = stored_panels<Kernel, BElement>(p);
-  const int64_t row_units = a.packed ? piece.row_blocks() * piece.depth_blocks() : 0;
+  const int64_t row_units = has_rows ? 0 : a.num_units();
   int64_t panel_units = 0;
   if (!p.panels) {
     b = {block_scratch<Scratch::panels, BElement>(piece.panels() * piece.depth_blocks() * Kernel::kPanel *
@@ -372,17 +403,16 @@ void product_piece(const Product& p, const Piece<Kernel>& piece, int threads) {
     panel_units = num_panel_units(b, piece.depth_end);
   }
   const auto pack = [&](int64_t unit) {
-    if (unit < row_units) return pack_block(p, a, unit);
+    if (unit < row_units) return pack_rows_of(p, a, unit);
     pack_panels_of(p, b, piece.depth_end, unit - row_units);
   };
   const int64_t units = row_units + panel_units;
-  const TaskGrid grid = TaskGrid::of(piece, p.panels && p.m <= kStreamRows, threads);
-  const auto run = [&](int64_t task) {
-    const int64_t panel = piece.panel_begin + task % grid.panel_tasks * grid.panels_per_task;
-    product_part<Kernel, BElement>(p, a, b, task / grid.panel_tasks, panel,
-                                   std::min(piece.panel_end, panel + grid.panels_per_task));
+  const TaskGrid grid = TaskGrid::of(piece, threads);
+  const auto run = [&](int64_t task, int64_t next) {
+    product_part<Kernel, BElement>(p, a, b, grid.task(task),
+                                   next < 0 ? nullptr : first_panel(b, piece, grid.task(next)));
   };
-  pack_and_run(units, pack, grid.count(), run, threads,
+  pack_and_run(units, pack, grid.count, run, threads,
                work_of(piece.rows(), piece.panels() * Kernel::kPanel, piece.depth_end - piece.depth_begin));
 }
 
@@ -410,7 +440,7 @@ void product_threads(const Product& p) {
             p,
             {row, std::min(p.m, row + rows_at_once), panel, std::min(panels, panel + panels_at_once), depth,
              std::min(p.k, depth + depth_at_once)},
-            threads);
+            panel > 0, threads);
 }
 
 // Products of the same A with stored panels. Where they are small, as in decoding, their tasks are shared out
@@ -432,18 +462,31 @@ void products_threads(const Product* products, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     Piece<Kernel> piece = rows;
     piece.panel_end = num_panels<Kernel>(products[i]);
-    grids[i] = TaskGrid::of(piece, first.m <= kStreamRows, threads);
-    tasks += grids[i].count();
+    grids[i] = TaskGrid::of(piece, threads);
+    tasks += grids[i].count;
   }
-  const auto run = [&](int64_t task) {
+  struct Place {
+    int64_t product;
+    Task task;
+  };
+  const auto place_of = [&](int64_t task) {
     int64_t i = 0;
-    for (; task >= grids[i].count(); ++i) task -= grids[i].count();
-    const int64_t panel = task * grids[i].panels_per_task;  // one block of rows
-    product_part<Kernel, BElement>(
-        products[i], a, stored_panels<Kernel, BElement>(products[i]), 0, panel,
-        std::min(num_panels<Kernel>(products[i]), panel + grids[i].panels_per_task));
+    for (; task >= grids[i].count; ++i) task -= grids[i].count;
+    return Place{i, grids[i].task(task)};
+  };
+  const auto panels_of = [&](const Place& place) {
+    return stored_panels<Kernel, BElement>(products[place.product]);
+  };
+  const auto run = [&](int64_t task, int64_t next) {
+    const Place place = place_of(task);
+    const BElement* coming = nullptr;
+    if (next >= 0) {
+      const Place then = place_of(next);
+      coming = first_panel(panels_of(then), rows, then.task);
+    }
+    product_part(products[place.product], a, panels_of(place), place.task, coming);
   };
   pack_and_run(
-      a.packed ? rows.depth_blocks() : 0, [&](int64_t unit) { pack_block(first, a, unit); }, tasks, run,
-      threads, count * work_of(first.m, first.n, first.k));
+      a.num_units(), [&](int64_t unit) { pack_rows_of(first, a, unit); }, tasks, run, threads,
+      count * work_of(first.m, first.n, first.k));
 }

@@ -2,7 +2,7 @@
 // fused multiply-adds have, the upper halves of the pairs first. Only the code between the two
 // attribute lines is compiled for that instruction set (not the headers above it, whose inline functions the
 // whole program shares), and it is called only where has_native_bf16() says so.
-#include "kernels/pair_packing.h"
+#include "kernels/native_packing.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -28,15 +28,14 @@ struct NativeKernel {
   static constexpr int64_t kPanel = kPairPanel;
   static constexpr int64_t kRowBlock = 72;
   static constexpr int64_t kUnit = 2;
-  static constexpr int64_t kPackSlack = 2 * kPairSlack;
   static constexpr bool kReadsRows = false;  // A is rounded while it is packed
 
   static void pack_a(Bf16* to, const Product& p, int64_t row, int64_t rows, int64_t depth0, int64_t depth) {
-    pack_pair_rows(to, p, row, rows, depth0, depth);
+    pack_native_rows(to, p, row, rows, depth0, depth);
   }
   static void pack_b(Bf16* to, const Product& p, int64_t panel_begin, int64_t panel_end, int64_t depth0,
                      int64_t depth) {
-    pack_pair_panels(to, p, panel_begin, panel_end, depth0, depth, unit_depth<NativeKernel>(depth));
+    pack_native_panels(to, p, panel_begin, panel_end, depth0, depth, unit_depth<NativeKernel>(depth));
   }
 
   template <int kTileRows, int kTilePanels>

@@ -85,7 +85,6 @@ struct PortableKernel {
   static constexpr int64_t kPanel = 2 * kLanes;
   static constexpr int64_t kRowBlock = 72;
   static constexpr int64_t kUnit = 1;
-  static constexpr int64_t kPackSlack = kSquare;  // elements that pack_a may write behind its block
 
   static void pack_a(float* to, const Product& p, int64_t row, int64_t rows, int64_t depth0, int64_t depth) {
     const float* from = p.a + row * p.a_row_stride + depth0 * p.a_column_stride;
@@ -99,9 +98,12 @@ struct PortableKernel {
       else
         for (int64_t k = 0; k < depth; ++k)
           for (int64_t r = 0; r < rows; ++r) to[k * rows + r] = from[k * p.a_column_stride + r];
-      if (p.round_to_bf16)
-        for (int64_t i = 0; i < rows * depth; i += kSquare)
+      if (p.round_to_bf16) {
+        int64_t i = 0;
+        for (; i + kSquare <= rows * depth; i += kSquare)
           hn::StoreU(rounded_bf16(hn::LoadU(SquareTag(), to + i)), SquareTag(), to + i);
+        for (; i < rows * depth; ++i) to[i] = round_bf16(to[i]);
+      }
       return;
     }
     constexpr int64_t kGroups = (kRows + kSquare - 1) / kSquare;
@@ -118,11 +120,7 @@ struct PortableKernel {
         }
         transpose(square[g]);
       }
-      // In order of k: what a store writes too much, the next one overwrites.
-#pragma GCC unroll 8
-      for (int64_t i = 0; i < kSquare; ++i)
-        for (int64_t g = 0; g < groups; ++g)
-          hn::StoreU(square[g][i], SquareTag(), to + (k + i) * rows + g * kSquare);
+      store_columns(square, rows, to + k * rows, k + 2 * kSquare > depth);
     }
     for (; k < depth; ++k)
       for (int64_t r = 0; r < rows; ++r) {
@@ -185,9 +183,16 @@ struct PortableKernel {
       if (p.b_column_stride == 1)
         for (; k < depth; ++k) copy_row(to + k * kPanel, from + k * p.b_row_stride, p);
       else if (p.b_row_stride == 1)
-        for (; k + kSquare <= depth; k += kSquare)
-          for (int64_t j = 0; j < kLanes; j += kSquare)
-            copy_squares(to + k * kPanel, j, from + j * p.b_column_stride + k, p);
+        for (; k + kSquare <= depth;) {
+          const int64_t end = k + std::min(kLineOf<Stored>, (depth - k) / kSquare * kSquare);
+          for (int64_t j = 0; j < kLanes; j += kSquare) {
+            const Stored* column = from + j * p.b_column_stride;
+            fetch_columns(column, k, depth, p.b_column_stride, kPanel);
+            fetch_columns(column + kLanes * p.b_column_stride, k, depth, p.b_column_stride, kPanel);
+            for (int64_t l = k; l < end; l += kSquare) copy_squares(to + l * kPanel, j, column + l, p);
+          }
+          k = end;
+        }
     }
     for (; k < depth; ++k) {
       for (int64_t j = 0; j < columns; ++j) put(to + k * kPanel, j, stored_value(p, index(k, j)));

@@ -28,7 +28,6 @@ struct TilesKernel {
   static constexpr int64_t kPanel = kPairPanel;
   static constexpr int64_t kRowBlock = 72;
   static constexpr int64_t kUnit = kTileDepth;
-  static constexpr int64_t kPackSlack = 0;
   static constexpr bool kReadsRows = false;
 
   static void pack_a(Bf16* to, const Product& p, int64_t row, int64_t rows, int64_t depth0, int64_t depth) {

@@ -10,6 +10,7 @@
 #include <hwy/highway.h>
 
 #include <cstdint>
+#include <cstring>
 
 #include "tensor/dtype.h"
 
@@ -30,8 +31,9 @@ HWY_INLINE hn::Vec<Tag> rounded_bf16(Tag tag, hn::Vec<Tag> values) {
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(whole, 1));
   const auto rounded = hn::Add(hn::Add(bits, hn::Set(whole, 0x7fff)), odd);
   const auto quiet = hn::Or(bits, hn::Set(whole, 0x400000));
-  const auto chosen = hn::IfThenElse(
-      hn::MaskFromVec(hn::BitCast(whole, hn::VecFromMask(tag, hn::Ne(values, values)))), quiet, rounded);
+  // Not Ne(), which on AVX-512 is false for NaN.
+  const auto is_number = hn::MaskFromVec(hn::BitCast(whole, hn::VecFromMask(tag, hn::Eq(values, values))));
+  const auto chosen = hn::IfThenElse(is_number, rounded, quiet);
   return hn::BitCast(tag, hn::And(chosen, hn::Set(whole, 0xffff0000u)));
 }
 HWY_INLINE SquareRow rounded_bf16(SquareRow row) { return rounded_bf16(SquareTag(), row); }
@@ -77,6 +79,37 @@ HWY_INLINE void transpose(SquareRow (&rows)[kSquare]) {
 #else
   (void)rows;  // one value
 #endif
+}
+
+// Columns that are stored one behind the other become rows by a cache line of each at a time, kSquare columns after the
+// other: columns are often a power of two apart, where the first-level cache keeps few lines of them.
+template <class Stored>
+inline constexpr int64_t kLineOf = 64 / sizeof(Stored);
+
+// Meanwhile what comes of the same kSquare columns is on its way to the second-level cache: `depth` values of each
+// column, then of those `next` columns further on.
+template <class Stored>
+HWY_INLINE void fetch_columns(const Stored* column, int64_t k, int64_t depth, int64_t stride, int64_t next) {
+  k += 4 * kLineOf<Stored>;
+  if (k >= depth) column += next * stride - depth;
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < kSquare; ++i) __builtin_prefetch(column + i * stride + k, 0, 2);
+}
+
+// Transposed squares of kGroups * kSquare rows, of which `rows` exist, as columns of that many words one behind the
+// other. In order: what a store writes too much the next one overwrites. The last columns go through a copy, since
+// behind them another thread may have written already.
+template <int64_t kGroups>
+HWY_INLINE void store_columns(const SquareRow (&squares)[kGroups][kSquare], int64_t rows, void* to,
+                              bool is_last) {
+  constexpr int64_t kMost = kGroups * kSquare;
+  float copy[kMost * (kSquare + 1)];
+  float* at = is_last ? copy : static_cast<float*>(to);
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < kSquare; ++i)
+    for (int64_t g = 0; g * kSquare < rows; ++g)
+      hn::StoreU(squares[g][i], SquareTag(), at + i * rows + g * kSquare);
+  if (is_last) std::memcpy(to, copy, static_cast<size_t>(kSquare * rows) * sizeof(float));
 }
 
 }  // namespace ropd::kernels::HWY_NAMESPACE
