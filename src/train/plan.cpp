@@ -82,9 +82,17 @@ uint64_t scored_tokens(const TrainConfig& config, const ModelConfig& student) {
 uint64_t minibatch_size(const TrainConfig& config) {
   return std::min(config.train.minibatch, config.train.responses_per_iteration);
 }
+uint64_t responses_of_shard(const TrainConfig& config) {
+  return (minibatch_size(config) + config.train.shards - 1) / config.train.shards;
+}
 uint64_t trained_tokens(const TrainConfig& config, const ModelConfig& student) {
-  return at_most(config, student, (minibatch_size(config) + config.train.shards - 1) / config.train.shards,
-                 config.train.microbatch_tokens);
+  return at_most(config, student, responses_of_shard(config), config.train.microbatch_tokens);
+}
+// Not the most that a microbatch may hold, but what it has where responses are of this mean length.
+uint64_t usually_trained_tokens(const TrainConfig& config, const ModelConfig& student, double mean_length) {
+  const double shard =
+      static_cast<double>(responses_of_shard(config)) * (usual_prompt_tokens(config) + mean_length);
+  return std::min(trained_tokens(config, student), static_cast<uint64_t>(shard));
 }
 
 void add_sampling(std::vector<MemoryItem>& items, const TrainConfig& config, const PlannedModels& models) {
@@ -267,9 +275,9 @@ void plan_time(Plan& plan, const TrainConfig& config, const PlannedModels& model
       machine.speeds ? *machine.speeds
                      : guessed_speeds(models.student, models.teacher, machine.flops, trainable.is_adapter);
   if (machine.read_bytes_per_second > 0) speeds.disk_bytes = machine.read_bytes_per_second;
+  const uint64_t trained = usually_trained_tokens(config, models.student, plan.assumed_length);
   const double layers = static_cast<double>(models.student.num_layers),
-               kept = static_cast<double>(
-                   kept_layers(config, models.student, trained_tokens(config, models.student)));
+               kept = static_cast<double>(kept_layers(config, models.student, trained));
   plan.seconds = stage_seconds(config, models.student, models.teacher, speeds,
                                {.response_tokens = plan.assumed_length,
                                 .recomputed_layers = 1 - kept / layers,
@@ -390,7 +398,8 @@ Trainable trainable_of(const TrainConfig& config, const PlannedModels& models) {
 double assumed_length(const TrainConfig& config, std::optional<double> mean_tokens) {
   const double longest = static_cast<double>(config.rollout.max_response_tokens);
   if (mean_tokens && *mean_tokens > longest)
-    fail("a mean length of ", *mean_tokens, " tokens is beyond rollout.max_response_tokens, which is ", longest);
+    fail("a mean length of ", *mean_tokens, " tokens is beyond rollout.max_response_tokens, which is ",
+         longest);
   return mean_tokens.value_or(std::max(1.0, longest / 4));
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "model/block.h"
 #include "support/tiny_world.h"
 #include "train/rank_slices.h"
 #include "train/run_state.h"
@@ -248,10 +249,25 @@ TEST(Plan, TimeAndDiskFollowTheLengthThatIsExpected) {
   EXPECT_EQ(quarter.assumed_length, 100);
   const Plan longer = make_plan(config, {.flops = 1e9, .mean_tokens = 300});
   EXPECT_EQ(longer.assumed_length, 300);
-  EXPECT_GT(longer.seconds.teacher, 2 * quarter.seconds.teacher);
+  EXPECT_GT(longer.seconds.teacher, 1.8 * quarter.seconds.teacher);
   EXPECT_GT(longer.disk_bytes, quarter.disk_bytes);
   EXPECT_THAT(error_of([&] { (void)make_plan(config, {.flops = 1e9, .mean_tokens = 401}); }),
               HasSubstr("mean length of 401 tokens is beyond rollout.max_response_tokens, which is 400"));
+}
+
+TEST(Plan, LayersAreComputedAgainWhereResponsesOfTheMeanLengthDoNotFit) {
+  const test::TinyWorld world;
+  auto config = world.config("run", {"rollout.max_response_tokens=400", "train.microbatch_tokens=1024",
+                                     "train.minibatch=2", "train.shards=2"});
+  const auto updates = [&](double traced_tokens, double mean_tokens) {
+    const ModelConfig student = test::tiny_config(Architecture::qwen3);
+    config.train.activation_memory_gb.value = traced_tokens *
+                                              static_cast<double>(model::trace_bytes_per_token(student)) *
+                                              static_cast<double>(student.num_layers) / 1e9;
+    return make_plan(config, {.flops = 1e9, .mean_tokens = mean_tokens}).seconds.updates;
+  };
+  EXPECT_EQ(updates(200, 20), updates(10'000, 20));  // the longest response would not fit
+  EXPECT_GT(updates(200, 390), updates(10'000, 390));
 }
 
 TEST(Plan, RefusalsGiveTheNumbersAndTheSettingThatHelps) {

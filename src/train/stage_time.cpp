@@ -12,10 +12,6 @@ namespace {
 constexpr double kUsualPrompt = 128;  // tokens of a question with its template
 constexpr double kMostAtATime = 96;   // sequences of a large model (rollout/engine.cpp)
 
-double prompt_tokens(const TrainConfig& config) {
-  return std::min(kUsualPrompt, static_cast<double>(config.data.max_prompt_tokens));
-}
-
 // Operations a token of attention beyond what the trials had: theirs looked back over half of kTrialTokens.
 double attention_operations(const ModelConfig& c, double context) {
   return 4 * static_cast<double>(c.num_layers * c.num_heads * c.head_dim) *
@@ -52,6 +48,10 @@ ResponseLengths::ResponseLengths(double mean_length, double most)
   look_back = std::isinf(scale) ? longest / 2 : scale * scale * (1 - std::exp(-r) * (1 + r)) / mean;
 }
 
+double usual_prompt_tokens(const TrainConfig& config) {
+  return std::min(kUsualPrompt, static_cast<double>(config.data.max_prompt_tokens));
+}
+
 double block_parameters(const ModelConfig& c) {
   double sum = 0;
   for (int64_t layer = 0; layer < c.num_layers; ++layer) {
@@ -85,7 +85,7 @@ StageSpeeds guessed_speeds(const ModelConfig& student, const ModelConfig& teache
 double sampling_seconds(const TrainConfig& config, const ModelConfig& student, const StageSpeeds& speeds,
                         double responses, double response_tokens) {
   constexpr int64_t kPage = 32;
-  const double prompt = prompt_tokens(config),
+  const double prompt = usual_prompt_tokens(config),
                longest = static_cast<double>(config.rollout.max_response_tokens);
   const ResponseLengths lengths(std::min(response_tokens, longest), longest);
   const double token_bytes =
@@ -114,7 +114,7 @@ double sampling_seconds(const TrainConfig& config, const ModelConfig& student, c
 StageSeconds stage_seconds(const TrainConfig& config, const ModelConfig& student, const ModelConfig& teacher,
                            const StageSpeeds& speeds, const StageWork& work) {
   const double responses = static_cast<double>(config.train.responses_per_iteration),
-               tokens = responses * work.response_tokens, prompt = prompt_tokens(config),
+               tokens = responses * work.response_tokens, prompt = usual_prompt_tokens(config),
                positions = tokens + responses * prompt;
   const ResponseLengths lengths(work.response_tokens,
                                 static_cast<double>(config.rollout.max_response_tokens));

@@ -24,7 +24,8 @@ struct DecodeSpeed {
 
 // What a machine does of each stage, over sequences of kTrialTokens: measured (app/stage_speeds.h), or
 // guessed_speeds().
-inline constexpr int64_t kTrialTokens = 512;
+// Long enough that packing weights, once a microbatch, costs as little as in a run.
+inline constexpr int64_t kTrialTokens = 1024;
 inline constexpr double kAttentionGradShare =
     2.5;  // the gradient takes five products where attention takes two
 struct StageSpeeds {
@@ -39,6 +40,9 @@ struct StageSpeeds {
 // From the speed of a large product alone.
 StageSpeeds guessed_speeds(const ModelConfig& student, const ModelConfig& teacher, double flops,
                            bool is_adapter);
+
+// Of a question with its template, as time is planned.
+double usual_prompt_tokens(const TrainConfig& config);
 
 // Lengths that vary as if each token might be the last, up to the longest that is allowed: with a mean close to it nearly
 // all have that length.

@@ -120,18 +120,18 @@ TEST_F(StageTime, ScoresOfSamplingAreUsedWhereBothRoundAlike) {
 TEST_F(StageTime, AttentionAndStateCostTheirOperationsAndBytes) {
   StageSpeeds speeds = round_speeds();
   const std::vector<std::string> changes = {"rollout.precision=bf16", "rollout.max_response_tokens=1000000"};
-  const StageWork work{.response_tokens = 1256 - 4};
+  const StageWork work{.response_tokens = 1512 - 4};
   const StageSeconds without = stages(speeds, work, changes);
   speeds.attention_flops = 1e12;
   speeds.attention_grad_flops = 5e11;
   const StageSeconds with = stages(speeds, work, changes);
-  // 28 layers, 16 heads of 128: 1,000 positions beyond half of a trial's tokens, 10 * 1256 times.
-  const double attention = 10 * 1256.0 * 4 * 28 * 16 * 128 * 1000 / 1e12;
+  // 28 layers, 16 heads of 128: 1,000 positions beyond half of a trial's tokens, 10 * 1512 times.
+  const double attention = 10 * 1512.0 * 4 * 28 * 16 * 128 * 1000 / 1e12;
   EXPECT_NEAR(with.teacher - without.teacher, attention, 1e-6 * attention);
   EXPECT_NEAR(with.updates - without.updates, (1 + 2.5 * 2) * attention, 1e-6 * attention);
-  // Responses that all have the longest length look back over half of it: 4 + 626 - 256 instead of 1,000.
-  const std::vector<std::string> equal = {"rollout.precision=bf16", "rollout.max_response_tokens=1252"};
-  EXPECT_NEAR(stages(speeds, work, equal).teacher - without.teacher, 0.374 * attention, 1e-6 * attention);
+  // Responses that all have the longest length look back over half of it: 4 + 754 - 512 instead of 1,000.
+  const std::vector<std::string> equal = {"rollout.precision=bf16", "rollout.max_response_tokens=1508"};
+  EXPECT_NEAR(stages(speeds, work, equal).teacher - without.teacher, 0.246 * attention, 1e-6 * attention);
   speeds = round_speeds();
   speeds.memory_bytes = speeds.disk_bytes = 1e6;
   const StageSeconds state = stages(
