@@ -64,12 +64,13 @@ def time_rows(plan, run, responses):
         cells, measured, planned = [], 0, 0
         for stage, name in STAGES.items():
             seconds = line.get(name, 0)
-            estimate = plan["seconds"][stage] * share if seconds > 0 else 0
+            is_made = seconds > 0 and (stage != "sampling" or line["source"] == "current")  # a bank is only read
+            estimate = plan["seconds"][stage] * share if is_made else 0
             if stage == "sampling" and line["iteration"] == 1:
                 estimate += plan["seconds"]["bank"]
             measured, planned = measured + seconds, planned + estimate
-            cells.append(f"{seconds:.0f} ({estimate:.0f})" if seconds > 0 else "")
-        rows.append(f"| {line['iteration']} | {line['source']} | {line['response_tokens']} | " + " | ".join(cells)
+            cells.append(f"{seconds:.0f} ({estimate:.0f})" if is_made else "")
+        rows.append(f"| {line['iteration']} | {line['source'].split(':')[0]} | {line['response_tokens']} | " + " | ".join(cells)
                     + f" | {measured:.0f} ({planned:.0f}): {beside(measured, planned)} |")
     return rows
 
