@@ -23,9 +23,10 @@ constexpr int64_t kMostRows = 16384;   // of a trial's vocabulary
 constexpr double kDecodedBytes = 4e8;  // of weights: more than caches hold, where the model has so many
 constexpr double kLargest = 4e9, kPart = 0.25;  // bytes of a trial, and of the free memory
 
-// The first layers, with the first tokens of the vocabulary.
+// The first layers, with the first tokens of the vocabulary, and with room for a trial where a model has few positions.
 ModelConfig part_of(const ModelConfig& config, int64_t layers) {
   ModelConfig part = config;
+  part.max_position_embeddings = std::max(config.max_position_embeddings, 2 * kTrialTokens);
   part.num_layers = std::min(layers, config.num_layers);
   part.vocab_size = std::min(config.vocab_size, kMostRows);
   if (part.is_moe()) part.is_moe_layer.resize(static_cast<size_t>(part.num_layers));
