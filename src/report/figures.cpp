@@ -49,7 +49,7 @@ Figure budget_figure(const Comparison& comparison, const ResultSet& set, const s
       .title = title,
       .description = "Mean " + measure.heading() + ", when every response is cut to its first n tokens.",
       .x = {.label = "tokens kept of each response", .ticks = budget_ticks(set.budgets)},
-      .y = {.label = measure.heading()},
+      .y = {.label = measure.heading(), .is_share = measure.is_share()},
       .series = budget_series(comparison, set, measure, benchmark)};
   const bool has_bars =
       std::any_of(chart.series.begin(), chart.series.end(), [](const Series& s) { return !s.low.empty(); });

@@ -48,6 +48,13 @@ TEST_F(Laboratory, HasEveryFigureOnceWithACaption) {
     EXPECT_TRUE(ids.count(id)) << id;
 }
 
+TEST_F(Laboratory, BudgetFiguresOfSharesHaveAxesOfShares) {
+  add_all();
+  const auto groups = make_figures(compare_methods(runs_));
+  EXPECT_TRUE(line_chart(groups, "accuracy-by-budget")->y.is_share);
+  EXPECT_FALSE(line_chart(groups, "length-by-budget")->y.is_share);
+}
+
 TEST_F(Laboratory, AccuracyOverTrainingComesFromEvaluationsOnTheWay) {
   add(test::fake_laboratory()[2]);
   auto fake = test::fake_laboratory()[2];
