@@ -50,15 +50,18 @@ def candidate_loss(model, ids):
     return (logprobs.gather(-1, chosen) * sign).sum() * 1e-3
 
 
-def decode(model, sequences, steps):
-    """Behind a context of 32; the first step, which sets things up, does not count."""
+def decode(model, sequences, steps, times):
+    """Behind a context of 32, the best of several calls, as ours is; the first step, which sets things up, does not count."""
+    speeds = []
     with torch.no_grad():
-        past = model(torch.full((sequences, 32), 7), use_cache=True).past_key_values
-        for step in range(steps + 1):
-            if step == 1:
-                begin = time.perf_counter()
-            past = model(torch.full((sequences, 1), 7), past_key_values=past, use_cache=True).past_key_values
-    return sequences * steps / (time.perf_counter() - begin)
+        for _ in range(times):
+            past = model(torch.full((sequences, 32), 7), use_cache=True).past_key_values
+            for step in range(steps + 1):
+                if step == 1:
+                    begin = time.perf_counter()
+                past = model(torch.full((sequences, 1), 7), past_key_values=past, use_cache=True).past_key_values
+            speeds.append(sequences * steps / (time.perf_counter() - begin))
+    return max(speeds)
 
 
 def theirs(tokens, times):
@@ -92,7 +95,7 @@ def theirs(tokens, times):
             model(torch.arange(512)[None], logits_to_keep=1, use_cache=True)
     speeds["prefill 512, bf16"] = 512 / best_seconds(prefill, times)
     for count in (1, 8, 32, 64):
-        speeds[f"decode {count}, context 32, bf16"] = decode(model, count, 12)
+        speeds[f"decode {count}, context 32, bf16"] = decode(model, count, 12, times)
     return speeds, memory
 
 
@@ -106,7 +109,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", default="build/ropd")
     parser.add_argument("--tokens", type=int, default=512)
-    parser.add_argument("--times", type=int, default=2)
+    parser.add_argument("--times", type=int, default=3)
     arguments = parser.parse_args()
     torch.set_num_threads(2)
     rows = ours(arguments.program, arguments.tokens)
@@ -116,7 +119,7 @@ def main():
     for name in sorted(speeds):
         mine = rows[name]["tokens_per_second"]
         print(f"| {name} | {mine:.1f} | {speeds[name]:.1f} | {mine / speeds[name]:.2f} |")
-    print(f"| peak memory of scoring and training, GB | {max(row['peak_memory_bytes'] for row in rows.values()) / 1e9:.1f} "
+    print(f"| peak memory, GB (ours with decoding and bf16, theirs of f32 work and autocast) | {max(row['peak_memory_bytes'] for row in rows.values()) / 1e9:.1f} "
           f"| {memory / 1e9:.1f} | |")
 
 

@@ -22,12 +22,12 @@ struct DecodeSpeed {
   double sequences = 0, seconds = 0;
 };
 
-// What a machine does of each stage, over sequences of kTrialTokens: measured (app/stage_speeds.h), or
-// guessed_speeds().
-// Long enough that packing weights, once a microbatch, costs as little as in a run.
+// Of a trial's sequence; long enough that packing weights, once a microbatch, is a small part as in a run.
 inline constexpr int64_t kTrialTokens = 1024;
 inline constexpr double kAttentionGradShare =
     2.5;  // the gradient takes five products where attention takes two
+// What a machine does of each stage, over sequences of kTrialTokens: measured (app/stage_speeds.h), or
+// guessed_speeds().
 struct StageSpeeds {
   PassSpeed student, teacher, update;  // scoring, and the gradient with its forward pass
   std::vector<DecodeSpeed> decode;     // by growing number of sequences, behind a short context
